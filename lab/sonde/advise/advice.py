@@ -78,16 +78,19 @@ def advise_job(job: JobIo, storage_rates: StorageRates | None = None) -> JobAdvi
 
 
 def build_log_set_document(
-    job_advice: Sequence[JobAdvice], refused: Sequence[str], slow_target_result: SlowTargetResult, pages: Sequence[Path]
+    job_advice: Sequence[JobAdvice],
+    refused_log_sentences: Sequence[str],
+    slow_target_result: SlowTargetResult,
+    page_files: Sequence[Path],
 ) -> dict[str, Any]:
     """The advice for several logs as JSON."""
     return {
         "schema": ADVICE_FORMAT,
         "jobs": [build_advice_document(result) for result in job_advice],
-        "refused": list(refused),
+        "refused": list(refused_log_sentences),
         "targets_compared": slow_target_result.compared,
         "slow_targets": [asdict(target) for target in slow_target_result.slow],
-        "pages": [str(page) for page in pages],
+        "pages": [str(page) for page in page_files],
     }
 
 

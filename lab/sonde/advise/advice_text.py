@@ -24,9 +24,9 @@ _PROCESS_NOUNS = {True: "process", False: "processes"}
 def print_log_set(
     console: Console,
     job_advice: Sequence[JobAdvice],
-    refused: Sequence[str],
+    refused_log_sentences: Sequence[str],
     slow_target_result: SlowTargetResult,
-    pages: Sequence[Path],
+    page_files: Sequence[Path],
 ) -> None:
     """Prints the advice for each job, then what concerns all logs."""
     for result in job_advice:
@@ -34,9 +34,9 @@ def print_log_set(
         console.print()
     for sentence in describe_slow_storage_targets(slow_target_result):
         console.print(sentence, soft_wrap=True)
-    for reason in refused:
+    for reason in refused_log_sentences:
         console.print(f"! {reason}", style="yellow", soft_wrap=True)
-    for page in pages:
+    for page in page_files:
         console.print(f"Page  {page}", soft_wrap=True)
 
 
@@ -120,8 +120,8 @@ def describe_gain(gain: GainEstimate) -> str:
     return f"about {format_seconds(gain.value)} ({format_seconds(gain.low)} to {format_seconds(gain.high)})"
 
 
-def _print_numbered_advice(console: Console, position: int, advice: Advice) -> None:
-    head = Text(f"{position}. {advice.title}", style="bold")
+def _print_numbered_advice(console: Console, advice_number: int, advice: Advice) -> None:
+    head = Text(f"{advice_number}. {advice.title}", style="bold")
     head.append(f"  gains {describe_gain(advice.gain)}")
     console.print(head, soft_wrap=True)
     for pattern in advice.patterns:

@@ -150,7 +150,7 @@ def _convert_cache_layer_to_iobuf_options(specification: str, ffio_text: str) ->
     raise UserError(f'--ffio "{ffio_text}" names no cache; write cachea:PAGE:PAGES:LEAD, PAGE in blocks of 512 bytes.')
 
 
-def _parse_whole_number(digits: str, ffio_text: str) -> int:
-    if not digits.isdecimal():
-        raise UserError(f'--ffio "{ffio_text}": "{digits}" is not a whole number.')
-    return int(digits)
+def _parse_whole_number(number_text: str, ffio_text: str) -> int:
+    if not number_text.isdecimal():
+        raise UserError(f'--ffio "{ffio_text}": "{number_text}" is not a whole number.')
+    return int(number_text)

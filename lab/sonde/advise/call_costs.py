@@ -153,28 +153,31 @@ class CallCosts:
         return seconds
 
     def _interpolate_transfer_costs(
-        self, lengths: NDArray[np.int64], costs: NDArray[np.float64]
+        self, transfer_bytes: NDArray[np.int64], costs_by_size: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         logarithms = np.log(np.array(self.sizes, dtype=np.float64))
-        inside = np.exp(np.interp(np.log(np.maximum(lengths, 1)), logarithms, np.log(costs)))
-        return np.asarray(inside * np.maximum(1.0, lengths / self.sizes[-1]))
+        inside = np.exp(np.interp(np.log(np.maximum(transfer_bytes, 1)), logarithms, np.log(costs_by_size)))
+        return np.asarray(inside * np.maximum(1.0, transfer_bytes / self.sizes[-1]))
 
 
-def find_first_opens(task: NDArray[Any]) -> NDArray[np.bool_]:
+def find_first_opens(task_operations: NDArray[Any]) -> NDArray[np.bool_]:
     """Which operations open a file that the task has not opened before."""
-    opens = np.flatnonzero(task["kind"] == CallKind.OPEN)
-    _, first = np.unique(task["file"][opens], return_index=True)
-    is_first = np.zeros(task.size, dtype=bool)
+    opens = np.flatnonzero(task_operations["kind"] == CallKind.OPEN)
+    _, first = np.unique(task_operations["file"][opens], return_index=True)
+    is_first = np.zeros(task_operations.size, dtype=bool)
     is_first[opens[first]] = True
     return is_first
 
 
-def find_new_writes(task: NDArray[Any], file_existed: NDArray[np.int64]) -> NDArray[np.bool_]:
+def find_new_writes(task_operations: NDArray[Any], file_existed: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which operations write beyond what the task wrote before, in a file that the replay does not prepare."""
     ends = dict(enumerate(file_existed.tolist()))
-    is_new = np.zeros(task.size, dtype=bool)
-    for index in np.flatnonzero(task["kind"] == CallKind.WRITE).tolist():
-        file, end = int(task["file"][index]), int(task["offset"][index]) + int(task["length"][index])
+    is_new = np.zeros(task_operations.size, dtype=bool)
+    for index in np.flatnonzero(task_operations["kind"] == CallKind.WRITE).tolist():
+        file, end = (
+            int(task_operations["file"][index]),
+            int(task_operations["offset"][index]) + int(task_operations["length"][index]),
+        )
         if end > ends[file]:
             is_new[index], ends[file] = True, end
     return is_new

@@ -86,10 +86,10 @@ class CallLogBuilder:
             return None
         return self._numbers.setdefault(file_path, len(self._numbers))
 
-    def add_task_calls(self, task: int, calls: Calls) -> None:
+    def add_task_calls(self, task_number: int, calls: Calls) -> None:
         """Adds calls of a task."""
         if calls.size:
-            self._tasks.setdefault(task, []).append(calls)
+            self._tasks.setdefault(task_number, []).append(calls)
             self.calls += calls.size
 
     def build_file_and_call_lists(self) -> tuple[list[str], list[Calls]]:
@@ -101,9 +101,9 @@ class CallLogBuilder:
         return list(self._numbers), tasks
 
 
-def find_shared_files(tasks: Sequence[Calls]) -> list[int]:
+def find_shared_files(task_calls: Sequence[Calls]) -> list[int]:
     """Numbers of the files that several tasks use, ascending. A task is any array with a member `file`."""
-    files = [np.unique(task["file"]) for task in tasks]
+    files = [np.unique(task["file"]) for task in task_calls]
     numbers, users = np.unique(np.concatenate([*files, np.empty(0, np.int64)]), return_counts=True)
     return [int(number) for number in numbers[users > 1]]
 

@@ -106,7 +106,7 @@ def _read_trace_calls(trace_path: Path, top_folder: str) -> CallLog:
 
 
 def _add_trace_process(
-    trace_file: Path, task: int, job_start_s: float, builder: CallLogBuilder, skipped_events: Counter[str]
+    trace_file: Path, task_number: int, job_start_s: float, builder: CallLogBuilder, skipped_events: Counter[str]
 ) -> None:
     """Adds the events of one process. Failed calls and kinds without a counterpart are counted in `skipped_events`."""
     numbers: dict[int, int | None] = {}
@@ -120,14 +120,14 @@ def _add_trace_process(
                 elif line["type"] == "file":
                     numbers[int(line["number"])] = builder.find_file_number(str(line["path"]))
                 elif line["type"] == "events":
-                    _add_trace_events(line, task, start_s, numbers, builder, skipped_events)
+                    _add_trace_events(line, task_number, start_s, numbers, builder, skipped_events)
             except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
                 return  # read_trace has named the file as damaged
 
 
 def _add_trace_events(
     events_line: Mapping[str, Any],
-    task: int,
+    task_number: int,
     start_s: float,
     file_numbers: Mapping[int, int | None],
     builder: CallLogBuilder,
@@ -158,7 +158,7 @@ def _add_trace_events(
                 _CALL_KINDS_BY_NAME[kind],
             )
         )
-    builder.add_task_calls(task, np.array(rows, CALL_DTYPE))
+    builder.add_task_calls(task_number, np.array(rows, CALL_DTYPE))
 
 
 def _read_dftracer_calls(trace_path: Path, top_folder: str) -> CallLog:

@@ -96,8 +96,8 @@ def _synthesize_calls_from_counters(
     values, name = record.values, kind.name
     past, end = ("READ", "BYTE_READ") if kind is CallKind.READ else ("WRITTEN", "BYTE_WRITTEN")
 
-    def get_rank_share(counter: str) -> int:
-        return max(0, int(values.get(f"POSIX_{counter}", 0)))
+    def get_rank_share(counter_name: str) -> int:
+        return max(0, int(values.get(f"POSIX_{counter_name}", 0)))
 
     total, amount = get_rank_share(f"{name}S"), get_rank_share(f"BYTES_{past}")
     if total > MAX_CALLS:

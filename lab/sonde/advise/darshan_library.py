@@ -83,10 +83,10 @@ def load_backend() -> Any:
 class DarshanLog:
     """An open log. Use `open_darshan_log`."""
 
-    def __init__(self, backend: Any, log_handle: Any, log_path: Path) -> None:
-        self._backend, self._log, self._path = backend, log_handle, log_path
-        self.job: dict[str, Any] = backend.log_get_job(log_handle)
-        self.modules: dict[str, dict[str, Any]] = backend.log_get_modules(log_handle)
+    def __init__(self, darshan_backend: Any, log_handle: Any, log_path: Path) -> None:
+        self._backend, self._log, self._path = darshan_backend, log_handle, log_path
+        self.job: dict[str, Any] = darshan_backend.log_get_job(log_handle)
+        self.modules: dict[str, dict[str, Any]] = darshan_backend.log_get_modules(log_handle)
 
     @property
     def command_line(self) -> str:
@@ -102,27 +102,27 @@ class DarshanLog:
         """Paths by id of a file."""
         return dict(self._backend.log_get_name_records(self._log))
 
-    def iterate_counter_records(self, module: str) -> Iterator[CounterRecord]:
+    def iterate_counter_records(self, module_name: str) -> Iterator[CounterRecord]:
         """Records of one of COUNTER_MODULES."""
-        counters, times = _read_counter_names(module)
-        for buffer in self._iterate_records(module):
-            record = self._backend.ffi.cast(_RECORD_TYPES[module], buffer)
+        counters, times = _read_counter_names(module_name)
+        for buffer in self._iterate_records(module_name):
+            record = self._backend.ffi.cast(_RECORD_TYPES[module_name], buffer)
             integers = np.frombuffer(self._backend.ffi.buffer(record.counters), dtype=np.int64)
             floats = np.frombuffer(self._backend.ffi.buffer(record.fcounters), dtype=np.float64)
             values: dict[str, float] = dict(zip(counters, integers.tolist(), strict=False))
             values.update(zip(times, np.nan_to_num(floats, posinf=0.0, neginf=0.0).tolist(), strict=False))
             yield CounterRecord(int(record.base_rec.id), int(record.base_rec.rank), values)
 
-    def iterate_call_records(self, module: str) -> Iterator[CallRecord]:
+    def iterate_call_records(self, module_name: str) -> Iterator[CallRecord]:
         """Records of DXT_POSIX or DXT_MPIIO; none where `has_unread_calls`. They can be read once."""
-        if module not in self.modules or self.has_unread_calls(module):
+        if module_name not in self.modules or self.has_unread_calls(module_name):
             return
-        index, version = (int(self.modules[module][name]) for name in ("idx", "ver"))
-        if version > _NEWEST_LIBRARY_VERSIONS[module]:
+        index, version = (int(self.modules[module_name][name]) for name in ("idx", "ver"))
+        if version > _NEWEST_LIBRARY_VERSIONS[module_name]:
             read_bytes = make_byte_reader(read_newer_module(self._path, index))
         else:
             read_bytes = self._make_module_reader(index)
-        yield from parse_call_records(read_bytes, module, version, find_log_byte_order(self._path))
+        yield from parse_call_records(read_bytes, module_name, version, find_log_byte_order(self._path))
 
     def _make_module_reader(self, module_index: int) -> Callable[[int], bytes]:
         ffi, read, handle = self._backend.ffi, _load_module_reader(), self._log["handle"]
@@ -134,9 +134,11 @@ class DarshanLog:
 
         return read_bytes
 
-    def has_unread_calls(self, module: str) -> bool:
+    def has_unread_calls(self, module_name: str) -> bool:
         """Whether the log has DXT_POSIX or DXT_MPIIO in a version that is not known."""
-        return module in self.modules and not has_readable_calls(module, int(self.modules[module]["ver"]))
+        return module_name in self.modules and not has_readable_calls(
+            module_name, int(self.modules[module_name]["ver"])
+        )
 
     def iterate_time_bin_records(self) -> Iterator[TimeBinRecord]:
         """Records of the HEATMAP module."""
@@ -169,11 +171,11 @@ class DarshanLog:
                 int(record.base_rec.id), stripe_bytes, tuple(target for target in targets if target >= 0)
             )
 
-    def _iterate_records(self, module: str) -> Iterator[Any]:
-        if module not in self.modules:
+    def _iterate_records(self, module_name: str) -> Iterator[Any]:
+        if module_name not in self.modules:
             return
         ffi, library = self._backend.ffi, self._backend.libdutil
-        index = self.modules[module]["idx"]
+        index = self.modules[module_name]["idx"]
         while True:
             pointer = ffi.new("void **")
             if library.darshan_log_get_record(self._log["handle"], index, pointer) < 1:
@@ -206,6 +208,6 @@ def _load_module_reader() -> Any:
 
 
 @lru_cache
-def _read_counter_names(module: str) -> tuple[list[str], list[str]]:
+def _read_counter_names(module_name: str) -> tuple[list[str], list[str]]:
     backend = load_backend()
-    return backend.counter_names(module) or [], backend.fcounter_names(module) or []
+    return backend.counter_names(module_name) or [], backend.fcounter_names(module_name) or []

@@ -213,9 +213,9 @@ def _parse_mpi_io_hints(hints_text: str) -> dict[str, str]:
     return {name.strip(): value.strip() for name, value in pairs}
 
 
-def _find_file_system_type(file_path: str, mounts: list[tuple[str, str]]) -> str:
+def _find_file_system_type(file_path: str, mount_points_with_type: list[tuple[str, str]]) -> str:
     """Type of the mount that holds `file_path`; empty where the log does not say."""
-    for mount, kind in mounts:
+    for mount, kind in mount_points_with_type:
         if file_path == mount or file_path.startswith(mount.rstrip("/") + "/"):
             return kind
     return ""

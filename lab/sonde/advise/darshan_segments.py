@@ -44,15 +44,16 @@ class CallRecord:
     write: NDArray[Any]
 
 
-def has_readable_calls(module: str, version: int) -> bool:
+def has_readable_calls(module_name: str, record_version: int) -> bool:
     """Whether the records of this version of a DXT module are known."""
-    return 1 <= version <= _READABLE_VERSIONS[module][0]
+    return 1 <= record_version <= _READABLE_VERSIONS[module_name][0]
 
 
-def describe_unread_module(module: str, version: int) -> str:
+def describe_unread_module(module_name: str, record_version: int) -> str:
     """A sentence on a module whose records are not known."""
     return (
-        f"The log has single calls in version {version} of {module}; versions up to {_READABLE_VERSIONS[module][0]} are"
+        f"The log has single calls in version {record_version} of {module_name};"
+        f" versions up to {_READABLE_VERSIONS[module_name][0]} are"
         " read, so they are left out."
     )
 
@@ -89,12 +90,12 @@ def read_newer_module(log_path: Path, module_index: int) -> Iterator[bytes]:
                     content, decompressor = decompressor.unused_data, zlib.decompressobj()
 
 
-def make_byte_reader(blocks: Iterator[bytes]) -> Callable[[int], bytes]:
+def make_byte_reader(byte_blocks: Iterator[bytes]) -> Callable[[int], bytes]:
     """Returns a function that reads the next N bytes of the blocks, fewer at the end."""
     buffer = bytearray()
 
     def read_bytes(byte_count: int) -> bytes:
-        while len(buffer) < byte_count and (block := next(blocks, None)) is not None:
+        while len(buffer) < byte_count and (block := next(byte_blocks, None)) is not None:
             buffer.extend(block)
         content = bytes(buffer[:byte_count])
         del buffer[:byte_count]
@@ -104,12 +105,12 @@ def make_byte_reader(blocks: Iterator[bytes]) -> Callable[[int], bytes]:
 
 
 def parse_call_records(
-    read_bytes: Callable[[int], bytes], module: str, version: int, byte_order: Literal["<", ">"]
+    read_bytes: Callable[[int], bytes], module_name: str, record_version: int, byte_order: Literal["<", ">"]
 ) -> Iterator[CallRecord]:
     """Parses the records of a module. `read_bytes(N)` returns the next N bytes, fewer at the end. An incomplete record
     at the end gives the calls that it has."""
     header_type = _DXT_HEADER_DTYPE.newbyteorder(byte_order)
-    with_threads = version >= _READABLE_VERSIONS[module][1]
+    with_threads = record_version >= _READABLE_VERSIONS[module_name][1]
     segment_type = np.dtype(
         [*_DXT_SEGMENT_FIELDS, ("thread", "u8")] if with_threads else _DXT_SEGMENT_FIELDS
     ).newbyteorder(byte_order)
@@ -118,11 +119,11 @@ def parse_call_records(
         file, rank, host = int(header["file"]), int(header["rank"]), header["host"].decode("utf-8", "replace")
         counts = int(header["writes"]), int(header["reads"])
         if min(counts) < 0:
-            raise ValueError(f"a record of {module} counts {min(counts)} calls")
+            raise ValueError(f"a record of {module_name} counts {min(counts)} calls")
         for is_write, count in ((True, counts[0]), (False, counts[1])):
             none = np.empty(0, np.dtype(_DXT_SEGMENT_FIELDS))
             for calls in _read_dxt_segments(read_bytes, count, segment_type):
-                if version < _FIRST_VERSION_WITH_OFFSETS[module]:
+                if record_version < _FIRST_VERSION_WITH_OFFSETS[module_name]:
                     calls["offset"] = -1
                 yield CallRecord(file, rank, host, none if is_write else calls, calls if is_write else none)
 

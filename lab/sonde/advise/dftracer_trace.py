@@ -83,11 +83,19 @@ class _TraceReadState:
     calls: list[LoggedCall] | None = None  # where single calls are wanted
 
     def append_logged_call(
-        self, process_id: str, file_path: str, call_kind: str, seconds: float, offset: int = 0, length: int = 0
+        self,
+        process_id: str,
+        file_path: str,
+        call_kind: str,
+        seconds: float,
+        file_offset: int = 0,
+        transfer_bytes: int = 0,
     ) -> None:
         """Adds a single call where these are wanted."""
         if self.calls is not None:
-            self.calls.append(LoggedCall(process_id, file_path, call_kind, self.begin_s, seconds, offset, length))
+            self.calls.append(
+                LoggedCall(process_id, file_path, call_kind, self.begin_s, seconds, file_offset, transfer_bytes)
+            )
 
 
 def is_dftracer_trace(file_or_folder: Path) -> bool:
@@ -234,7 +242,7 @@ def _add_call_event(
 def _add_transfer(
     direction_io: DirectionIo,
     byte_count: int,
-    offset: int,
+    file_offset: int,
     file_position: _FilePosition,
     is_write: bool,
     seconds: float,
@@ -246,10 +254,10 @@ def _add_transfer(
     direction_io.seconds += seconds
     direction_io.sizes[bisect.bisect_left(_SIZE_CLASS_LIMITS, byte_count)] += 1
     if end is not None:
-        direction_io.consecutive += offset == end
-        direction_io.sequential += offset >= end
-    direction_io.end_offset = max(direction_io.end_offset, offset + byte_count)
-    file_position.ends[is_write] = offset + byte_count
+        direction_io.consecutive += file_offset == end
+        direction_io.sequential += file_offset >= end
+    direction_io.end_offset = max(direction_io.end_offset, file_offset + byte_count)
+    file_position.ends[is_write] = file_offset + byte_count
 
 
 def _get_file_position(process_id: str, file_path: str, read_state: _TraceReadState) -> _FilePosition:
@@ -260,10 +268,10 @@ def _get_file_position(process_id: str, file_path: str, read_state: _TraceReadSt
     return read_state.positions.setdefault(key, _FilePosition())
 
 
-def _convert_to_number(member: Any) -> float:
+def _convert_to_number(json_value: Any) -> float:
     """The number that a member is, also as text; 0 for anything else."""
     try:
-        number = float(member)
+        number = float(json_value)
     except (TypeError, ValueError, OverflowError):
         return 0.0
     return number if abs(number) < 1 << 62 else 0.0

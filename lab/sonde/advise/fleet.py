@@ -116,9 +116,9 @@ def build_fleet_document(losses: FleetLosses) -> dict[str, Any]:
 
 
 def _fetch_rows(
-    connection: duckdb.DuckDBPyConnection, query: str, parameters: Mapping[str, str] | None = None
+    connection: duckdb.DuckDBPyConnection, sql_query: str, parameters: Mapping[str, str] | None = None
 ) -> list[dict[str, Any]]:
-    result = connection.execute(query, dict(parameters) if parameters else None)
+    result = connection.execute(sql_query, dict(parameters) if parameters else None)
     names = [column[0] for column in result.description or ()]
     return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
 

@@ -38,15 +38,15 @@ class DirectionIo:
         """Calls that begin before the end of the previous one."""
         return self.calls - self.sequential
 
-    def add(self, other: DirectionIo) -> None:
+    def add(self, other_io: DirectionIo) -> None:
         """Adds another file or rank."""
-        self.calls += other.calls
-        self.bytes += other.bytes
-        self.consecutive += other.consecutive
-        self.sequential += other.sequential
-        self.end_offset = max(self.end_offset, other.end_offset)
-        self.seconds += other.seconds
-        self.sizes = [own_count + added for own_count, added in zip(self.sizes, other.sizes, strict=True)]
+        self.calls += other_io.calls
+        self.bytes += other_io.bytes
+        self.consecutive += other_io.consecutive
+        self.sequential += other_io.sequential
+        self.end_offset = max(self.end_offset, other_io.end_offset)
+        self.seconds += other_io.seconds
+        self.sizes = [own_count + added for own_count, added in zip(self.sizes, other_io.sizes, strict=True)]
 
 
 @dataclass
@@ -103,13 +103,13 @@ class FileIo:
         """Bytes read and written."""
         return self.read.bytes + self.write.bytes
 
-    def add(self, other: FileIo) -> None:
+    def add(self, other_file: FileIo) -> None:
         """Adds records of another rank, or of another file when files are folded."""
-        self.opens += other.opens
-        self.meta_s += other.meta_s
-        self.unaligned += other.unaligned
-        self.read.add(other.read)
-        self.write.add(other.write)
+        self.opens += other_file.opens
+        self.meta_s += other_file.meta_s
+        self.unaligned += other_file.unaligned
+        self.read.add(other_file.read)
+        self.write.add(other_file.write)
 
 
 @dataclass
@@ -125,10 +125,10 @@ class MpiIo:
     read_bytes: int = 0
     written_bytes: int = 0
 
-    def add(self, other: MpiIo) -> None:
+    def add(self, other_io: MpiIo) -> None:
         """Adds another file or rank."""
         for member in fields(self):
-            setattr(self, member.name, getattr(self, member.name) + getattr(other, member.name))
+            setattr(self, member.name, getattr(self, member.name) + getattr(other_io, member.name))
 
 
 @dataclass

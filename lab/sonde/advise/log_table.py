@@ -157,11 +157,11 @@ def open_log_table(table_folder: Path) -> dataset.Dataset | None:
         raise _make_unreadable_table_error(table_folder, reason) from None
 
 
-def _make_unreadable_table_error(table_folder: Path, reason: Exception) -> UserError:
-    return UserError(f"{table_folder} is not a table of logs: {str(reason).splitlines()[0]}")
+def _make_unreadable_table_error(table_folder: Path, error: Exception) -> UserError:
+    return UserError(f"{table_folder} is not a table of logs: {str(error).splitlines()[0]}")
 
 
-def _read_file_states(table_folder: Path, storage: str) -> dict[str, tuple[int, int]]:
+def _read_file_states(table_folder: Path, storage_name: str) -> dict[str, tuple[int, int]]:
     rows = open_log_table(table_folder)
     if rows is None:
         return {}
@@ -169,10 +169,11 @@ def _read_file_states(table_folder: Path, storage: str) -> dict[str, tuple[int, 
         columns = rows.to_table(["log", "log_bytes", "log_modified_ns", "storage"]).to_pylist()
     except (pa.ArrowInvalid, OSError) as reason:
         raise _make_unreadable_table_error(table_folder, reason) from None
-    others = {str(row["storage"]) for row in columns} - {storage}
+    others = {str(row["storage"]) for row in columns} - {storage_name}
     if others:
         raise UserError(
-            f"The gains in {table_folder} refer to {min(others)}, not to {storage}; name another folder with --table."
+            f"The gains in {table_folder} refer to {min(others)}, not to {storage_name};"
+            " name another folder with --table."
         )
     return {row["log"]: (row["log_bytes"], row["log_modified_ns"]) for row in columns}
 

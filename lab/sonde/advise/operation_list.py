@@ -123,7 +123,7 @@ class _TaskOperationWriter:
                 self._rows.append([0, 0, 0, file, self._files.release_handle(file), CallKind.CLOSE, 0, 0])
         return np.array([tuple(row) for row in self._rows], OPERATION_DTYPE), max(1, self._files.used)
 
-    def _add_call(self, kind: CallKind, think_ns: int, offset: int, length: int, file_number: int) -> bool:
+    def _add_call(self, kind: CallKind, think_ns: int, file_offset: int, transfer_bytes: int, file_number: int) -> bool:
         """Adds one call. False when it has no effect: a close of a file that is not open."""
         stack = self._files.stacks.get(file_number)
         if kind is CallKind.OPEN:
@@ -139,23 +139,25 @@ class _TaskOperationWriter:
                 self._add_open(think_ns, file_number)
                 self.implied_opens += 1
                 think_ns = 0
-            self._add_transfer(kind, think_ns, offset, length, file_number)
+            self._add_transfer(kind, think_ns, file_offset, transfer_bytes, file_number)
         return True
 
     def _add_open(self, think_ns: int, file_number: int) -> None:
         handle = self._files.assign_handle(file_number, len(self._rows))
         self._rows.append([think_ns, 0, 0, file_number, handle, CallKind.OPEN, 0, 0])
 
-    def _add_transfer(self, kind: CallKind, think_ns: int, offset: int, length: int, file_number: int) -> None:
+    def _add_transfer(
+        self, kind: CallKind, think_ns: int, file_offset: int, transfer_bytes: int, file_number: int
+    ) -> None:
         handle, row = self._files.stacks[file_number][-1]
         # A trace does not say how a file was opened: as its calls need it.
         self._rows[row][6] |= READS_FLAG if kind is CallKind.READ else WRITES_FLAG | CREATES_FLAG
         done = 0
         while True:  # once, unless the call is longer than the engine's longest
-            part = min(_MAX_OPERATION_BYTES, length - done)
-            self._rows.append([think_ns, offset + done, part, file_number, handle, kind, 0, 0])
+            part = min(_MAX_OPERATION_BYTES, transfer_bytes - done)
+            self._rows.append([think_ns, file_offset + done, part, file_number, handle, kind, 0, 0])
             done, think_ns = done + part, 0
-            if done >= length:
+            if done >= transfer_bytes:
                 return
 
 

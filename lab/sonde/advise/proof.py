@@ -107,9 +107,9 @@ def build_proof_document(
     }
 
 
-def print_proofs(console: Console, advice: JobAdvice, storage: str, proofs: Sequence[Proof]) -> None:
+def print_proofs(console: Console, advice: JobAdvice, storage_name: str, proofs: Sequence[Proof]) -> None:
     """Prints a row for each change."""
-    console.print(f"{advice.job.source}, replayed on {storage}; gains in percent of the time in I/O calls.",
+    console.print(f"{advice.job.source}, replayed on {storage_name}; gains in percent of the time in I/O calls.",
                   soft_wrap=True)  # fmt: skip
     if not proofs:
         console.print("None of the advised changes changes the calls of this log, so there is nothing to prove.")

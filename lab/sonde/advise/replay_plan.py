@@ -87,7 +87,11 @@ def make_calibration_plan(phases: Sequence[CalibrationPhase], list_folder: Path,
 
 
 def _build_replay_plan(
-    log: CallLog, request: ReplayRequest, phases: list[dict[str, Any]], plan_name: str, longest_operation_bytes: int
+    log: CallLog,
+    request: ReplayRequest,
+    phase_documents: list[dict[str, Any]],
+    plan_name: str,
+    longest_operation_bytes: int,
 ) -> Plan:
     target: dict[str, Any] = {"path": request.target}
     if request.stripes is not None:
@@ -101,7 +105,7 @@ def _build_replay_plan(
             "files": {"mapping": "shared", "count": len(log.files), "name": "file"},
             "access": {"transfer": longest_operation_bytes, "block": longest_operation_bytes},
         },
-        "phases": phases,
+        "phases": phase_documents,
     }
     return Plan.from_document(document, log.source)
 

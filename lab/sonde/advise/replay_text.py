@@ -15,7 +15,7 @@ from sonde.terminal.screen import make_plain_table
 
 
 def build_replay_document(
-    log: CallLog, comparison: ReplayComparison, run_id: str, notes: Sequence[str]
+    log: CallLog, comparison: ReplayComparison, run_id: str, note_sentences: Sequence[str]
 ) -> dict[str, Any]:
     """The comparison as JSON."""
     return {
@@ -28,12 +28,12 @@ def build_replay_document(
         "has_single_calls": log.is_exact,
         "run": run_id,
         **comparison.to_json(),
-        "notes": list(notes),
+        "notes": list(note_sentences),
     }
 
 
 def print_replay(
-    console: Console, log: CallLog, comparison: ReplayComparison, run_id: str, notes: Sequence[str]
+    console: Console, log: CallLog, comparison: ReplayComparison, run_id: str, note_sentences: Sequence[str]
 ) -> None:
     """Prints a row for each kind of call, then what the replay was."""
     console.print(f"{log.source} ({log.format}): {len(log.tasks)} tasks, {len(log.files)} files", soft_wrap=True)
@@ -55,7 +55,7 @@ def print_replay(
         )
     console.print(table)
     console.print(_describe_comparison(log, comparison), soft_wrap=True)
-    for note in notes:
+    for note in note_sentences:
         console.print(note, soft_wrap=True, style="dim")
     console.print(f"Run  {run_id}", soft_wrap=True, style="dim")
 

@@ -126,10 +126,12 @@ def estimate_rates_from_job(job: JobIo) -> StorageRates:
 
 
 def _measure_large_call_rates(
-    transfer_calls: Sequence[tuple[int, float]], files: Sequence[tuple[FileIo, DirectionIo]]
+    bytes_and_seconds_of_calls: Sequence[tuple[int, float]], files: Sequence[tuple[FileIo, DirectionIo]]
 ) -> RateRange | None:
     """Quartiles of the rate of calls of 1 MiB and more; without single calls, of files whose mean call is as large."""
-    rates = [size / seconds for size, seconds in transfer_calls if size >= _LARGE_CALL_BYTES and seconds > 0]
+    rates = [
+        size / seconds for size, seconds in bytes_and_seconds_of_calls if size >= _LARGE_CALL_BYTES and seconds > 0
+    ]
     if len(rates) < _MIN_LARGE_CALLS:
         rates = [
             move.bytes / move.seconds

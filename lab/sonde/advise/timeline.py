@@ -25,10 +25,10 @@ class TimelineBuilder:
         self._write = np.zeros((rows, TIMELINE_BINS))
         self._source = source_name
 
-    def add_calls(self, rank: int, calls: NDArray[Any], is_write: bool) -> None:
+    def add_calls(self, rank: int, rank_calls: NDArray[Any], is_write: bool) -> None:
         """Adds calls with `length`, `start` and `end`; the bytes of a call are spread evenly over its time."""
-        if calls.size:
-            self._add_calls(rank, calls["start"], calls["end"], calls["length"], is_write)
+        if rank_calls.size:
+            self._add_calls(rank, rank_calls["start"], rank_calls["end"], rank_calls["length"], is_write)
 
     def add_bins(self, rank: int, bin_s: float, bin_bytes: NDArray[np.int64], is_write: bool) -> None:
         """Adds bytes in equal intervals that begin with the job."""

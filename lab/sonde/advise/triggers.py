@@ -325,15 +325,15 @@ def _make_blocking_calls_trigger(cost_kind: CostKind) -> Callable[[JobIo], tuple
 
 
 def _make_aggregator_count_trigger(
-    accepts: Callable[[int, int], bool], sentence: str
+    is_pattern: Callable[[int, int], bool], sentence_template: str
 ) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
     def find_affected_files(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
         aggregators = job.hints.get("cb_nodes", "")
         if "MPI-IO" not in job.modules or not aggregators.isdecimal() or not job.hosts:
             return None
-        if not accepts(int(aggregators), len(job.hosts)):
+        if not is_pattern(int(aggregators), len(job.hosts)):
             return None
-        return sentence.format(aggregators, format_count_with_noun(len(job.hosts), "node")), ()
+        return sentence_template.format(aggregators, format_count_with_noun(len(job.hosts), "node")), ()
 
     return find_affected_files
 

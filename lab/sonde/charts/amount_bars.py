@@ -24,20 +24,25 @@ class AmountBar:
 
 
 def render_amount_bars(
-    rows: Sequence[tuple[str, Sequence[AmountBar]]], caption: str, legend_keys: Sequence[tuple[str, str]]
+    labeled_bars: Sequence[tuple[str, Sequence[AmountBar]]], caption: str, legend_keys: Sequence[tuple[str, str]]
 ) -> Markup:
     """Rows of one or more bars from zero on one scale; `legend_keys` are pairs of a tone and what it stands for."""
-    ends = [amount.high if amount.high is not None else amount.value for _, amounts in rows for amount in amounts]
+    ends = [
+        amount.high if amount.high is not None else amount.value for _, amounts in labeled_bars for amount in amounts
+    ]
     # one interval without an end must not flatten all bars
     top = (
-        min(max(ends, default=1.0), 2.5 * max((amount.value for _, amounts in rows for amount in amounts), default=1.0))
+        min(
+            max(ends, default=1.0),
+            2.5 * max((amount.value for _, amounts in labeled_bars for amount in amounts), default=1.0),
+        )
         or 1.0
     )
     body = Markup("").join(
         Markup('<li><span class="cname">{}</span><span class="astack">{}</span></li>').format(
             escape_line(name), Markup("").join(_render_amount_bar(amount, top) for amount in amounts)
         )
-        for name, amounts in rows
+        for name, amounts in labeled_bars
     )
     legend = Markup("").join(
         Markup('<span class="ki"><span class="key {}"></span>{}</span>').format(tone, escape_line(word))

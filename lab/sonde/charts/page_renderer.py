@@ -17,22 +17,24 @@ _MAX_UNBROKEN_WORD_LENGTH = 20
 _BREAK_OPPORTUNITY = re.compile(r"(?<=[./,:])(?=[^\s\d])|(?<==)")
 
 
-def render_page_template(view: object, template_name: str, package_name: str = CHARTS_PACKAGE) -> str:
-    """A page as one HTML document: `view` laid out by the template of that name, which the package `package_name`
+def render_page_template(page_view: object, template_name: str, package_name: str = CHARTS_PACKAGE) -> str:
+    """A page as one HTML document: `page_view` laid out by the template of that name, which the package `package_name`
     keeps.
 
     The shared templates and the style sheet are in this package.
     """
     style = Markup(_load_template("style.css", CHARTS_PACKAGE))  # nosec B704 # a file of this package
-    return _make_environment(package_name).get_template(template_name).render(view=view, style=style)
+    return _make_environment(package_name).get_template(template_name).render(view=page_view, style=style)
 
 
 @functools.cache
-def _make_environment(owner: str) -> Environment:
+def _make_environment(package_name: str) -> Environment:
     """The templates of a package. A site has hundreds of pages: each template is compiled once."""
     environment = Environment(
         # Read as package resources: works from a wheel, an editable installation and a zip alike.
-        loader=FunctionLoader(lambda wanted: _load_template(wanted, owner) or _load_template(wanted, CHARTS_PACKAGE)),
+        loader=FunctionLoader(
+            lambda wanted: _load_template(wanted, package_name) or _load_template(wanted, CHARTS_PACKAGE)
+        ),
         autoescape=True,
         finalize=_escape_control_characters,
         undefined=StrictUndefined,
@@ -43,10 +45,10 @@ def _make_environment(owner: str) -> Environment:
     return environment
 
 
-def insert_line_break_opportunities(text: str) -> Markup:
+def insert_line_break_opportunities(page_text: str) -> Markup:
     """Text in which a line may break within words that a narrow screen cannot hold: after a period, slash, comma, colon
     or equals sign, not within a name or number."""
-    tokens = re.split(r"(\s+)", escape_line(text, 20_000))
+    tokens = re.split(r"(\s+)", escape_line(page_text, 20_000))
     return Markup("").join(
         Markup("<wbr>").join(_BREAK_OPPORTUNITY.split(token)) if len(token) > _MAX_UNBROKEN_WORD_LENGTH else token
         for token in tokens
@@ -60,6 +62,6 @@ def _load_template(template_name: str, package_name: str) -> str | None:
     return file.read_text(encoding="utf-8") if file.is_file() else None
 
 
-def _escape_control_characters(value: object) -> object:
+def _escape_control_characters(template_value: object) -> object:
     """Text that was not made here on purpose (Markup) cannot hide or reorder anything."""
-    return value if isinstance(value, Markup) else escape_line(value, 20_000)
+    return template_value if isinstance(template_value, Markup) else escape_line(template_value, 20_000)

@@ -22,14 +22,14 @@ NOTE_ROW_HEIGHT_PX = 15
 EMPTY_MARKUP = Markup("")
 
 
-def format_coordinate(coordinate: float) -> str:
+def format_coordinate(coordinate_px: float) -> str:
     """Coordinate with at most one decimal: short, and finer than any screen."""
-    return f"{coordinate:.1f}".removesuffix(".0")
+    return f"{coordinate_px:.1f}".removesuffix(".0")
 
 
-def format_css_percentage(share: float) -> str:
+def format_css_percentage(fraction: float) -> str:
     """CSS percentage with two decimals."""
-    return f"{share * 100:.2f}".rstrip("0").rstrip(".") + "%"
+    return f"{fraction * 100:.2f}".rstrip("0").rstrip(".") + "%"
 
 
 def make_rectangle_path(left_x: float, right_x: float, top_y: float, bottom_y: float) -> str:
@@ -95,7 +95,7 @@ class Panel:
             f"M{format_coordinate(left_x)} {format_coordinate(self.scale_y(y_value))}H{format_coordinate(right_x)}",
         )
 
-    def add_bar_label(self, css_class: str, start_x: float, stop_x: float, label: str) -> None:
+    def add_bar_label(self, css_class: str, start_x: float, stop_x: float, label_text: str) -> None:
         """Letters in the middle of a bar that reaches from one x value to another; cut off where it ends."""
         position = self.x.scale_to_share(start_x)
         self.labels.append(
@@ -103,7 +103,7 @@ class Panel:
                 css_class,
                 format_css_percentage(position),
                 format_css_percentage(self.x.scale_to_share(stop_x) - position),
-                escape_line(label),
+                escape_line(label_text),
             )
         )
 
@@ -116,35 +116,35 @@ class Panel:
             )
         )
 
-    def make_step_path(self, edges: Sequence[float], values: Sequence[float | None]) -> str:
+    def make_step_path(self, x_edges: Sequence[float], y_values: Sequence[float | None]) -> str:
         """Path data of a step line: values[i] holds from edges[i] to edges[i+1]; None leaves a gap."""
         parts: list[str] = []
         open_ = False
-        for index, value in enumerate(values):
+        for index, value in enumerate(y_values):
             if value is None:
                 open_ = False
                 continue
             height = format_coordinate(self.scale_y(value))
             if not open_:
-                parts.append(f"M{format_coordinate(self.scale_x(edges[index]))} {height}")
+                parts.append(f"M{format_coordinate(self.scale_x(x_edges[index]))} {height}")
             else:
                 parts.append(f"V{height}")
-            parts.append(f"H{format_coordinate(self.scale_x(edges[index + 1]))}")
+            parts.append(f"H{format_coordinate(self.scale_x(x_edges[index + 1]))}")
             open_ = True
         return "".join(parts)
 
     def make_area_path(
-        self, edges: Sequence[float], low_values: Sequence[float | None], high_values: Sequence[float | None]
+        self, x_edges: Sequence[float], low_values: Sequence[float | None], high_values: Sequence[float | None]
     ) -> str:
         """Path data of the area between two step lines; closed at every gap."""
         parts: list[str] = []
         for start, stop in _iterate_complete_intervals(low_values, high_values):
             span = range(start, stop)
-            parts.append(self.make_step_path(edges[start : stop + 1], high_values[start:stop]))
+            parts.append(self.make_step_path(x_edges[start : stop + 1], high_values[start:stop]))
             for index in reversed(span):
                 right_x, left_x = (
-                    format_coordinate(self.scale_x(edges[index + 1])),
-                    format_coordinate(self.scale_x(edges[index])),
+                    format_coordinate(self.scale_x(x_edges[index + 1])),
+                    format_coordinate(self.scale_x(x_edges[index])),
                 )
                 parts.append(f"L{right_x} {format_coordinate(self.scale_y(low_values[index] or 0.0))}H{left_x}")
             parts.append("Z")

@@ -50,9 +50,9 @@ def build_profile_chart(overlay: ProfileOverlay) -> Chart:
     return Chart("profile", overlay.title, overlay.summary, [panel], "share of the time", caption)
 
 
-def _resample_rates_to_bins(rates: Sequence[float]) -> list[float]:
+def _resample_rates_to_bins(slice_rates: Sequence[float]) -> list[float]:
     """`_PROFILE_BINS` rates whatever the number of slices."""
-    values = np.asarray(rates, dtype=float)
+    values = np.asarray(slice_rates, dtype=float)
     if values.size > _PROFILE_BINS:
         return [value * _PROFILE_BINS / values.size for value in sum_into_bins(values.tolist(), _PROFILE_BINS)]
     places = np.minimum((np.arange(_PROFILE_BINS) * values.size) // _PROFILE_BINS, values.size - 1)

@@ -62,6 +62,6 @@ def build_scatter_chart(title: str, chart_caption: str, dot_series: Sequence[Dot
     return Chart("calls", title, chart_caption, [panel], x_unit, caption, values)
 
 
-def _format_quantile(values: Sequence[float], probability: float) -> str:
-    ordered = sorted(values)
-    return format_latency(ordered[min(len(ordered) - 1, int(probability * len(ordered)))] * _NS_PER_S)
+def _format_quantile(seconds_of_calls: Sequence[float], quantile_probability: float) -> str:
+    ordered = sorted(seconds_of_calls)
+    return format_latency(ordered[min(len(ordered) - 1, int(quantile_probability * len(ordered)))] * _NS_PER_S)

@@ -69,25 +69,26 @@ _PERIOD_NAME_FORMATTERS: tuple[tuple[str, Callable[[datetime], str]], ...] = (
 )
 
 
-def build_strip_chart(title: str, unit: str, run_times: Floats, run_values: Floats) -> Chart | None:
-    """The chart of one series; `unit` is B/s or op/s. None when all runs fall into one period."""
+def build_strip_chart(title: str, value_unit: str, run_times: Floats, run_values: Floats) -> Chart | None:
+    """The chart of one series; `value_unit` is B/s or op/s. None when all runs fall into one period."""
     word, result = split_runs_into_calendar_periods(run_times, run_values)
     if len(result) < 2:
         return None
     highest = float(min(run_values.max(), 1.6 * np.quantile(run_values, 0.99)))
-    scale = build_amount_axis(highest, unit)
+    scale = build_amount_axis(highest, value_unit)
     panel = Panel(Axis(0.0, float(len(result)), _choose_ticks(result)), scale, _CHART_HEIGHT_PX, scale.unit)
     for index, item in enumerate(result):
         _draw_period(panel, index, item)
     panel.tips = [
-        ChartTooltip(index / len(result), (index + 1) / len(result), "\n".join(_describe_period(period, unit)))
+        ChartTooltip(index / len(result), (index + 1) / len(result), "\n".join(_describe_period(period, value_unit)))
         for index, period in enumerate(result)
     ]
     medians = [float(np.median(period.values)) for period in result]
     text = (
         f"{title} by {word}: {quantities.display_count_with_noun(len(run_values), 'run')} in "
         f"{quantities.display_count_with_noun(len(result), word)};"
-        f" medians from {format_rate_with_unit(min(medians), unit)} to {format_rate_with_unit(max(medians), unit)}"
+        f" medians from {format_rate_with_unit(min(medians), value_unit)}"
+        f" to {format_rate_with_unit(max(medians), value_unit)}"
     )
     cut = int((run_values > scale.high).sum())
     above = f" {quantities.display_count_with_noun(cut, 'run')} above the scale." if cut else ""
@@ -98,7 +99,7 @@ def build_strip_chart(title: str, unit: str, run_times: Floats, run_values: Floa
         summary=text,
         panels=[panel],
         caption=Markup("<span>{}</span>").format(caption),
-        table=_make_period_table(word, result, unit),
+        table=_make_period_table(word, result, value_unit),
     )
 
 
@@ -146,16 +147,16 @@ def _make_outline_path(panel: Panel, center_x: float, y_values: Floats, half_wid
     return "M" + "L".join(f"{format_coordinate(x)} {format_coordinate(y)}" for x, y in points) + "Z"
 
 
-def _make_dots_path(panel: Panel, center_x: float, values: Floats, half_widths: Floats) -> str:
+def _make_dots_path(panel: Panel, center_x: float, run_values: Floats, half_widths: Floats) -> str:
     """Each value at its height, moved aside within the shape. The places do not depend on chance: van der Corput's
     sequence in base 2 spreads neighbors evenly."""
-    aside = np.array([_compute_van_der_corput_value(number + 1) for number in range(values.size)]) * 2 - 1
+    aside = np.array([_compute_van_der_corput_value(number + 1) for number in range(run_values.size)]) * 2 - 1
     spots = dict.fromkeys(
         (
             round(_ROUNDING_STEPS_PER_UNIT * panel.scale_x(center_x + move * wide * 0.9)) / _ROUNDING_STEPS_PER_UNIT,
             round(_ROUNDING_STEPS_PER_UNIT * panel.scale_y(float(value))) / _ROUNDING_STEPS_PER_UNIT,
         )
-        for value, move, wide in zip(values, aside.tolist(), half_widths.tolist(), strict=True)
+        for value, move, wide in zip(run_values, aside.tolist(), half_widths.tolist(), strict=True)
     )
     return "".join(f"M{format_coordinate(x)} {format_coordinate(y)}h0" for x, y in spots)
 
@@ -168,25 +169,27 @@ def _compute_van_der_corput_value(sequence_index: int) -> float:
     return result
 
 
-def _describe_period(period: PeriodRuns, unit: str) -> list[str]:
+def _describe_period(period: PeriodRuns, value_unit: str) -> list[str]:
     sentences = [
         period.name,
         quantities.display_count_with_noun(period.values.size, "run"),
-        f"median {format_rate_with_unit(float(np.median(period.values)), unit)}",
+        f"median {format_rate_with_unit(float(np.median(period.values)), value_unit)}",
     ]
     if period.values.size >= _MIN_VALUES_FOR_OUTLINE:
-        low, high = (format_rate_with_unit(float(value), unit) for value in np.quantile(period.values, [0.1, 0.9]))
+        low, high = (
+            format_rate_with_unit(float(value), value_unit) for value in np.quantile(period.values, [0.1, 0.9])
+        )
         sentences.append(f"eight of ten {low} to {high}")
     return sentences
 
 
-def _make_period_table(period_name: str, periods: Sequence[PeriodRuns], unit: str) -> Markup:
+def _make_period_table(period_name: str, periods: Sequence[PeriodRuns], value_unit: str) -> Markup:
     rows = [
         (
             period.name,
             f"{period.values.size:,}",
             *(
-                format_rate_with_unit(float(value), unit)
+                format_rate_with_unit(float(value), value_unit)
                 for value in np.quantile(period.values, [0.0, 0.25, 0.5, 0.75, 1.0])
             ),
             _compute_variation_interval(period.values),
@@ -197,8 +200,8 @@ def _make_period_table(period_name: str, periods: Sequence[PeriodRuns], unit: st
     return render_html_table(columns, rows, f"Runs of each {period_name}")
 
 
-def _compute_variation_interval(values: Floats) -> str:
+def _compute_variation_interval(run_values: Floats) -> str:
     """Standard deviation over mean, with its interval where there are values enough for one."""
-    if values.size < 2 or values.mean() <= 0:
+    if run_values.size < 2 or run_values.mean() <= 0:
         return "-"
-    return estimate_coefficient_of_variation(values).text
+    return estimate_coefficient_of_variation(run_values).text

@@ -27,7 +27,7 @@ class TimeChartLine:
     runs: Sequence[tuple[Sequence[float], float]]
 
 
-def build_time_chart(title: str, chart_caption: str, lines: Sequence[TimeChartLine], unit: str) -> Chart:
+def build_time_chart(title: str, chart_caption: str, lines: Sequence[TimeChartLine], rate_unit: str) -> Chart:
     """The median of each line's runs, and the area that holds them all. A line ends when half of its runs have ended.
 
     Raises ValueError when there is no curve.
@@ -38,7 +38,7 @@ def build_time_chart(title: str, chart_caption: str, lines: Sequence[TimeChartLi
     longest = max(float(edges[-1]) for _, edges, *_ in drawing)
     # a single slice that is served from memory must not press all others to the ground
     top = max(float(np.quantile(middle, 0.99)) for _, _, middle, _, _ in drawing)
-    axis, scale = build_time_axis(longest), build_amount_axis(top, unit)
+    axis, scale = build_time_axis(longest), build_amount_axis(top, rate_unit)
     panel = Panel(axis, scale, _CHART_HEIGHT_PX, scale.unit)
     for index, (line, edges, middle, low, high) in enumerate(drawing):
         if len(line.runs) > 1:
@@ -62,7 +62,7 @@ def build_time_chart(title: str, chart_caption: str, lines: Sequence[TimeChartLi
         (
             line.name,
             f"{float(edges[-1]):.3g} s",
-            *(format_value_with_unit(float(part.mean()), unit) for part in np.array_split(middle, 4)),
+            *(format_value_with_unit(float(part.mean()), rate_unit) for part in np.array_split(middle, 4)),
         )
         for line, edges, middle, _, _ in drawing
     ]

@@ -21,10 +21,10 @@ _RATE_COLUMN_NAME = re.compile(
 _BYTE_UNITS = {unit.lower(): unit for unit in ("kB", "KiB", "MB", "MiB", "GB", "GiB", "TB", "TiB")}
 
 
-def guess_column_map(header: Sequence[str]) -> list[str]:
+def guess_column_map(column_names: Sequence[str]) -> list[str]:
     """Returns proposed settings for --map; empty when no column of time or no column of a rate is recognized."""
     columns_by_meaning: dict[str, list[str]] = {}
-    for column in header:
+    for column in column_names:
         normalized = column.strip().lower().replace(" ", "_").replace("-", "_")
         meaning = next((meaning for meaning, names in _NAME_PATTERNS if re.fullmatch(names, normalized)), "")
         if meaning and (meaning == "experiment" or meaning not in columns_by_meaning):

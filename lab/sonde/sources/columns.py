@@ -101,11 +101,14 @@ def read_column_map(map_file: Path | None, map_settings: Sequence[str]) -> Colum
 
 
 def _build_column_map(
-    column_settings: Mapping[str, Any], constants: Mapping[str, str], options: Mapping[str, str], location: str
+    column_settings: Mapping[str, Any],
+    value_by_meaning: Mapping[str, str],
+    tool_and_definition: Mapping[str, str],
+    location: str,
 ) -> ColumnMap:
     columns: dict[str, Sequence[str]] = {}
     factors: dict[str, float] = {}
-    for meaning in (*column_settings, *constants):
+    for meaning in (*column_settings, *value_by_meaning):
         if meaning not in COLUMN_MEANINGS:
             raise UserError(
                 f'{location}: "{meaning}" is not something a column can mean; known are {", ".join(COLUMN_MEANINGS)}.'
@@ -120,7 +123,7 @@ def _build_column_map(
         raise UserError(f"{location} does not say which column is the time of a run; add time=COLUMN.")
     if "rate" not in columns and "ops_rate" not in columns:
         raise UserError(f'{location} does not say which column is the result; add "rate=COLUMN UNIT", like GiB/s.')
-    return ColumnMap(columns, factors, constants, options["tool"], options["definition"])
+    return ColumnMap(columns, factors, value_by_meaning, tool_and_definition["tool"], tool_and_definition["definition"])
 
 
 def _parse_column_and_unit(column_meaning: str, setting_value: Any, location: str) -> tuple[list[str], str]:
@@ -176,8 +179,8 @@ def _read_map_document(map_file: Path) -> dict[str, Any]:
         raise UserError(f"{map_file} cannot be read: {error.strerror}.") from None
 
 
-def _get_table(document: Mapping[str, Any], table_name: str, location: str) -> Mapping[str, Any]:
-    table = document.get(table_name, {})
+def _get_table(map_document: Mapping[str, Any], table_name: str, location: str) -> Mapping[str, Any]:
+    table = map_document.get(table_name, {})
     if not isinstance(table, dict):
         raise UserError(f"{location}: {table_name} is not a table.")
     return table

@@ -8,26 +8,28 @@ from collections.abc import Collection
 from datetime import datetime
 
 
-def split_arguments(command: str) -> list[str]:
+def split_arguments(command_line: str) -> list[str]:
     """The arguments without the program; an unclosed quote makes every blank a separator."""
     try:
-        arguments = shlex.split(command)
+        arguments = shlex.split(command_line)
     except ValueError:
-        arguments = command.split()
+        arguments = command_line.split()
     return arguments[1:]
 
 
-def select_work_arguments(command: str, location_options: Collection[str], flags: Collection[str] = ()) -> str:
+def select_work_arguments(
+    command_line: str, location_options: Collection[str], location_flags: Collection[str] = ()
+) -> str:
     """Returns the arguments that define the work. Options in `location_options` are removed with their value (`-o x`,
-    `-ox`, `--out x`, `--out=x`), those in `flags` alone."""
+    `-ox`, `--out x`, `--out=x`), those in `location_flags` alone."""
     selected: list[str] = []
-    arguments = iter(split_arguments(command))
+    arguments = iter(split_arguments(command_line))
     for argument in arguments:
         name = argument.split("=", 1)[0]
         if name in location_options:
             if "=" not in argument:
                 next(arguments, None)
-        elif argument in flags or any(
+        elif argument in location_flags or any(
             len(option) == 2 and argument.startswith(option) and option in location_options
             for option in location_options
         ):
@@ -59,6 +61,6 @@ def parse_clock_time(time_text: str) -> datetime | None:
     return None
 
 
-def shorten_to_minor_version(version: str) -> str:
+def shorten_to_minor_version(version_text: str) -> str:
     """Returns ``4.1`` for ``4.1.0+dev``: a patch release does not change the definition of a number."""
-    return ".".join(version.split("+")[0].split("-")[0].split(".")[:2])
+    return ".".join(version_text.split("+")[0].split("-")[0].split(".")[:2])

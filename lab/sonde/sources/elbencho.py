@@ -137,22 +137,22 @@ def _build_run(phase_results: Sequence[Mapping[str, Any]], import_defaults: Impo
     )
 
 
-def _select_work_arguments(command: str, paths: Sequence[str]) -> str:
-    arguments = iter(split_arguments(command))
+def _select_work_arguments(command_line: str, benchmark_paths: Sequence[str]) -> str:
+    arguments = iter(split_arguments(command_line))
     selected = []
     for argument in arguments:
         if argument.split("=", 1)[0] in _IGNORED_OPTIONS:
             if "=" not in argument:
                 next(arguments, None)
-        elif argument not in paths and argument not in ("--nolive", "--jsonfile"):
+        elif argument not in benchmark_paths and argument not in ("--nolive", "--jsonfile"):
             selected.append(argument)
     return " ".join(selected)
 
 
-def _build_phases(phase: Mapping[str, Any], version: str) -> Iterator[ImportedPhase]:
-    name = str(phase["phase_type"])
+def _build_phases(phase_document: Mapping[str, Any], elbencho_version: str) -> Iterator[ImportedPhase]:
+    name = str(phase_document["phase_type"])
     for variant in ("last", "first"):
-        values = {key: _convert_to_number(value) for key, value in phase[f"{variant}_done"].items()}
+        values = {key: _convert_to_number(value) for key, value in phase_document[f"{variant}_done"].items()}
         rate = values.get("bytes/s")
         ops = values.get("iops") or values.get("entries/s")
         if not rate and not ops:
@@ -161,7 +161,7 @@ def _build_phases(phase: Mapping[str, Any], version: str) -> Iterator[ImportedPh
         yield ImportedPhase(
             phase=name.lower(),
             op=_OPERATIONS_BY_PHASE.get(name, name.lower()),
-            definition=" ".join(f"elbencho {version} {variant} done".split()),
+            definition=" ".join(f"elbencho {elbencho_version} {variant} done".split()),
             bytes_per_s=rate,
             ops_per_s=ops,
             bytes=None if values.get("bytes") is None else round(values["bytes"] or 0),

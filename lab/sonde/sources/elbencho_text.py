@@ -112,15 +112,15 @@ def _normalize_time_zone(time_text: str) -> str:
     return normalized
 
 
-def _parse_command(command: str) -> dict[str, str]:
+def _parse_command(command_line: str) -> dict[str, str]:
     """Members of the JSON's configuration, parsed from the options of the command."""
-    arguments = split_arguments(command)
-    config = {"command": command}
+    arguments = split_arguments(command_line)
+    config = {"command": command_line}
     options = {"threads": ("-t", "--threads"), "block_size": ("-b", "--block"), "file_size": ("-s", "--size")}
     for name, (short, long) in options.items():
         following = [value for option, value in pairwise(arguments) if option == long]
         attached = [argument.split("=", 1)[1] for argument in arguments if argument.startswith(f"{long}=")]
-        if value := next(iter([*following, *attached]), "") or find_option_value(command, short):
+        if value := next(iter([*following, *attached]), "") or find_option_value(command_line, short):
             config[name] = value
     hosts = [value for option, value in pairwise(arguments) if option == "--hosts"]
     return config | ({"hosts": str(_count_hosts(hosts[0]))} if hosts else {})

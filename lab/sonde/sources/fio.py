@@ -86,7 +86,7 @@ def read_fio_json(result_text: str, import_defaults: ImportDefaults) -> Sequence
 
 
 def _build_phases(
-    job_entries: Sequence[Mapping[str, Any]], version: str, has_several_entries: bool
+    job_entries: Sequence[Mapping[str, Any]], fio_version: str, has_several_entries: bool
 ) -> Iterator[ImportedPhase]:
     """The phases of the entries of one name, one for each direction."""
     for direction in _JOB_DIRECTIONS:
@@ -102,7 +102,7 @@ def _build_phases(
         yield ImportedPhase(
             phase=f"{job_entries[0]['jobname']}.{direction}" if has_several_entries else direction,
             op=direction,
-            definition=f"fio {shorten_to_minor_version(version)} bw",
+            definition=f"fio {shorten_to_minor_version(fio_version)} bw",
             bytes_per_s=io_bytes / seconds if several_entries else rate,
             ops_per_s=ops / seconds if several_entries and ops else sum(float(result["iops"]) for result in results),
             bytes=io_bytes,

@@ -104,7 +104,7 @@ def read_io500_result(result_text: str, import_defaults: ImportDefaults) -> Sequ
 
 def _build_run(
     phase_rows: Sequence[Mapping[str, Any]],
-    version: str,
+    io500_version: str,
     mode: str,
     run_context: Mapping[str, Any],
     is_result_invalid: bool,
@@ -121,26 +121,26 @@ def _build_run(
     ]
     commands = {str(row["phase"]): row["exe"] for row in phase_rows if row.get("exe")}
     return ImportedRun(
-        tool=f"IO500 {version}".strip(),
+        tool=f"IO500 {io500_version}".strip(),
         name=f"io500-{mode}",
-        title=f"IO500 {version} ({mode})",
+        title=f"IO500 {io500_version} ({mode})",
         started=import_defaults.convert_to_utc(start_time),
-        experiment={"version": version, "mode": mode},
-        phases=list(_build_phases(phase_rows, version)),
+        experiment={"version": io500_version, "mode": mode},
+        phases=list(_build_phases(phase_rows, io500_version)),
         seconds=sum(float(row["t_delta"]) for row in phase_rows) or None,
         context={**run_context, **({"commands": commands} if commands else {})},
         findings=[*([invalid_finding] if is_invalid else []), *findings],
     )
 
 
-def _build_phases(phase_rows: Sequence[Mapping[str, Any]], version: str) -> Iterator[ImportedPhase]:
+def _build_phases(phase_rows: Sequence[Mapping[str, Any]], io500_version: str) -> Iterator[ImportedPhase]:
     for row in phase_rows:
         name = str(row["phase"])
         is_transfer = name.startswith("ior-")
         yield ImportedPhase(
             phase=name,
             op=next((op for ending, op in _OP_BY_ENDING.items() if name.endswith(ending)), name.rpartition("-")[2]),
-            definition=f"IO500 {version} {'GiB/s' if is_transfer else 'kIOPS'}".replace("  ", " "),
+            definition=f"IO500 {io500_version} {'GiB/s' if is_transfer else 'kIOPS'}".replace("  ", " "),
             bytes_per_s=row["score"] * 2**30 if is_transfer else None,
             ops_per_s=None if is_transfer else row["score"] * 1000,
             seconds=float(row["t_delta"]) or None,

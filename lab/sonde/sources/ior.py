@@ -83,8 +83,8 @@ def _read_output_of_command(output_text: str, import_defaults: ImportDefaults) -
         yield from _build_runs(facts, _parse_result_rows(table), import_defaults)
 
 
-def _parse_clients(clients: str) -> dict[str, str]:
-    match = re.fullmatch(r"(\d+) \((\d+) per node\)", clients.strip())
+def _parse_clients(clients_text: str) -> dict[str, str]:
+    match = re.fullmatch(r"(\d+) \((\d+) per node\)", clients_text.strip())
     if match is None:
         return {}
     return {"tasks": match[1], "clients per node": match[2]}
@@ -127,32 +127,36 @@ def read_ior_json(result_text: str, import_defaults: ImportDefaults) -> Sequence
 
 
 def _build_runs(
-    facts: Mapping[str, Any],
+    head_facts: Mapping[str, Any],
     rows_by_repetition: Mapping[int, Sequence[Mapping[str, Any]]],
     import_defaults: ImportDefaults,
 ) -> Iterator[ImportedRun]:
-    options: Mapping[str, str] = facts["options"]
-    command = str(facts.get("Command line", ""))
+    options: Mapping[str, str] = head_facts["options"]
+    command = str(head_facts.get("Command line", ""))
     tasks, nodes, per_node = (_convert_to_count(options.get(name)) for name in ("tasks", "nodes", "clients per node"))
     if nodes is None and tasks and per_node:  # 3 does not say how many
         nodes = -(-tasks // per_node)
     experiment = {name: " ".join(value.split()) for name, value in options.items() if name not in _IGNORED_OPTIONS}
     experiment["arguments"] = select_work_arguments(command, _LOCATION_OPTIONS)
-    started = parse_clock_time(str(facts.get("StartTime") or facts.get("Began")))
-    group = f"ior {facts.get('Began', '')} test {facts.get('TestID', '0')}" if len(rows_by_repetition) > 1 else None
+    started = parse_clock_time(str(head_facts.get("StartTime") or head_facts.get("Began")))
+    group = (
+        f"ior {head_facts.get('Began', '')} test {head_facts.get('TestID', '0')}"
+        if len(rows_by_repetition) > 1
+        else None
+    )
     for repetition, results in sorted(rows_by_repetition.items()):
         yield ImportedRun(
-            tool=f"IOR {facts['version']}".strip(),
+            tool=f"IOR {head_facts['version']}".strip(),
             name=f"ior-{options.get('api', '')}-{options.get('access', '')}".lower(),
             title=f"IOR: {options.get('api', '?')}, {options.get('access', '?')}, {options.get('xfersize', '?')}",
             started=import_defaults.convert_to_utc(started),
             experiment=experiment,
             phases=[
-                _build_phase(row, shorten_to_minor_version(str(facts["version"])), options)
+                _build_phase(row, shorten_to_minor_version(str(head_facts["version"])), options)
                 for row in results
                 if _convert_to_number(row.get("bwMiB"))
             ],
-            host=str(facts.get("Machine", "")).split(" ")[-1],
+            host=str(head_facts.get("Machine", "")).split(" ")[-1],
             target=options.get("test filename", "").rpartition("/")[0],
             tasks=tasks,
             nodes=nodes,
@@ -160,21 +164,21 @@ def _build_runs(
             group=group,
             command=command,
             context={"repetition": repetition},
-            findings=find_tool_messages(str(facts["text"])),
+            findings=find_tool_messages(str(head_facts["text"])),
         )
 
 
-def _build_phase(result_row: Mapping[str, Any], version: str, options: Mapping[str, str]) -> ImportedPhase:
+def _build_phase(result_row: Mapping[str, Any], ior_version: str, ior_options: Mapping[str, str]) -> ImportedPhase:
     access = str(result_row["access"])
     rate, ops = _convert_to_number(result_row.get("bwMiB")), _convert_to_number(result_row.get("iops"))
     return ImportedPhase(
         phase=access,
         op=access,
-        definition=f"IOR {version} bw",
+        definition=f"IOR {ior_version} bw",
         bytes_per_s=None if rate is None else rate * _MIB,
         ops_per_s=ops,
         seconds=_convert_to_number(result_row.get("totalTime")),
-        backend=options.get("api", "").lower(),
+        backend=ior_options.get("api", "").lower(),
         also={
             name: value for name in _OTHER_METRICS if (value := _convert_to_number(result_row.get(name))) is not None
         },

@@ -100,37 +100,42 @@ def _read_output_of_command(output_text: str, import_defaults: ImportDefaults) -
         )
 
 
-def _remove_file_names(arguments: str) -> str:
+def _remove_file_names(command_arguments: str) -> str:
     """File names after -F have no option of their own."""
-    return " ".join(word for word in arguments.split() if "/" not in word and not word.endswith(".xls"))
+    return " ".join(word for word in command_arguments.split() if "/" not in word and not word.endswith(".xls"))
 
 
 def _build_phase(
-    phase_name: str, op: str, definition: str, stated_number: float, unit: str, file_bytes: int | None = None
+    phase_name: str,
+    phase_op: str,
+    definition: str,
+    stated_number: float,
+    number_unit: str,
+    file_bytes: int | None = None,
 ) -> ImportedPhase:
     """A phase from a number in the unit of the output: kBytes a second, operations a second, or microseconds each."""
-    if unit == "operations":
-        return ImportedPhase(phase_name, op, definition, ops_per_s=stated_number, bytes=file_bytes)
-    if unit == "microseconds":
+    if number_unit == "operations":
+        return ImportedPhase(phase_name, phase_op, definition, ops_per_s=stated_number, bytes=file_bytes)
+    if number_unit == "microseconds":
         return ImportedPhase(
             phase_name,
-            op,
+            phase_op,
             definition,
             ops_per_s=1e6 / stated_number,
             bytes=file_bytes,
             also={"us_per_op": stated_number},
         )
-    return ImportedPhase(phase_name, op, definition, bytes_per_s=stated_number * _BYTES_PER_KB, bytes=file_bytes)
+    return ImportedPhase(phase_name, phase_op, definition, bytes_per_s=stated_number * _BYTES_PER_KB, bytes=file_bytes)
 
 
-def _build_throughput_phases(output_text: str, tool_version: str, unit: str) -> Iterator[ImportedPhase]:
-    if unit == "microseconds" and _THROUGHPUT_LINE.search(output_text):
+def _build_throughput_phases(output_text: str, tool_version: str, number_unit: str) -> Iterator[ImportedPhase]:
+    if number_unit == "microseconds" and _THROUGHPUT_LINE.search(output_text):
         raise ValueError("its processes report microseconds each (-N), whose sum is no rate; run it without -N")
     for observer, _, operation, rate in _THROUGHPUT_LINE.findall(output_text):
         name = operation.strip().replace(" ", "_").replace("-", "_")
         op = _OPERATIONS_BY_THROUGHPUT_LINE.get(operation.strip(), "write" if "writ" in operation else "read")
         definition = "children" if observer.startswith("Children") else "parent"
-        yield _build_phase(name, op, f"{tool_version} {definition}", float(rate), unit)
+        yield _build_phase(name, op, f"{tool_version} {definition}", float(rate), number_unit)
 
 
 def _parse_rate_table(output_text: str) -> Iterator[tuple[int, int, Mapping[tuple[str, str], float]]]:

@@ -106,7 +106,7 @@ def _read_rate_and_time_tables(output_text: str) -> tuple[RowsByOperation, RowsB
 
 def _build_phase(
     phase_name: tuple[str, str],
-    version: str,
+    mdtest_version: str,
     rate_columns: tuple[float, ...] | None,
     time_columns: tuple[float, ...] | None,
 ) -> ImportedPhase:
@@ -114,7 +114,7 @@ def _build_phase(
     return ImportedPhase(
         phase=f"{object_kind}_{operation}".lower(),
         op=_OPERATIONS_BY_ROW.get(operation, operation),
-        definition=f"mdtest {version} mean",
+        definition=f"mdtest {mdtest_version} mean",
         ops_per_s=rate_columns[2] if rate_columns else None,
         seconds=time_columns[2] if time_columns else None,
         also={"max": rate_columns[0], "min": rate_columns[1], "std_dev": rate_columns[3]} if rate_columns else {},

@@ -234,13 +234,13 @@ class Io500Benchmark:
         if phase.tool == "mdtest":
             paper.write_pair("time", f"{phase_row.figures.seconds:f}", 2)
 
-    def _run_search_phase(self, phase_row: PhaseRow, phase_number: int, command: str) -> None:
+    def _run_search_phase(self, phase_row: PhaseRow, phase_number: int, find_script: str) -> None:
         phase, order, paper = phase_row.phase, self._request, self._result_file
         tasks = order.config.get_number(phase.name, "nproc")
         if order.config.get_text(phase.name, "external-script"):
             if tasks is not None:
                 paper.write_pair("nproc", str(tasks))
-            phase_row.figures, last_line = search.run_external_find_script(command, paper.write_warning)
+            phase_row.figures, last_line = search.run_external_find_script(find_script, paper.write_warning)
             paper.write_pair("last-output", f'"{last_line}"')
         else:
             count = tasks or order.tasks

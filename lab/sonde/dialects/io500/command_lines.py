@@ -24,13 +24,13 @@ class RunDirectories:
     timestamp: str
 
 
-def make_run_directories(config: Io500Config, timestamp: str) -> RunDirectories:
-    """Returns the directories of a run that began at `timestamp`."""
+def make_run_directories(config: Io500Config, start_timestamp: str) -> RunDirectories:
+    """Returns the directories of a run that began at `start_timestamp`."""
     data, results = config.get_required_text("global", "datadir"), config.get_required_text("global", "resultdir")
     return RunDirectories(
-        f"{data}/{timestamp}" if config.get_flag("global", "timestamp-datadir") else data,
-        f"{results}/{timestamp}" if config.get_flag("global", "timestamp-resultdir") else results,
-        timestamp,
+        f"{data}/{start_timestamp}" if config.get_flag("global", "timestamp-datadir") else data,
+        f"{results}/{start_timestamp}" if config.get_flag("global", "timestamp-resultdir") else results,
+        start_timestamp,
     )
 
 

@@ -72,11 +72,11 @@ def remove_benchmark_data(run_directories: RunDirectories) -> list[str]:
     return [str(path) for path in sorted(top.iterdir())[:5]] if top.is_dir() else []
 
 
-def _remove_files_of_part(parent: ConfinedDirectory, directory_name: str, part_name: str) -> None:
+def _remove_files_of_part(parent_directory: ConfinedDirectory, directory_name: str, part_name: str) -> None:
     """Removes what a part made in a directory, then the directory when it is empty. Links are removed when they have
     such a name, and never followed."""
     with suppress(OSError):  # files that cannot be removed are reported as remaining
-        with parent.open_subdirectory(directory_name) as directory:
+        with parent_directory.open_subdirectory(directory_name) as directory:
             for entry in directory.list_names():
                 if stat.S_ISDIR(directory.stat_entry(entry).st_mode):
                     wanted = _FOLDER_PATTERNS[part_name]
@@ -84,7 +84,7 @@ def _remove_files_of_part(parent: ConfinedDirectory, directory_name: str, part_n
                         _remove_files_of_part(directory, entry, part_name)
                 elif entry == _MANIFEST_FILE or _FILE_PATTERNS[part_name].fullmatch(entry):
                     directory.remove_file(entry, missing_ok=True)
-        parent.remove_empty_directory(directory_name)
+        parent_directory.remove_empty_directory(directory_name)
 
 
 def _remove_empty_folder(folder: Path) -> None:

@@ -27,9 +27,9 @@ def hash_unordered_pairs(keys_and_values: Iterable[tuple[str, str]]) -> int:
     return value
 
 
-def compute_part_seed(part_name: str, timestamp: str) -> int:
+def compute_part_seed(part_name: str, start_timestamp: str) -> int:
     """The seed (-G) of a part of the benchmark in a run: a signed number of 32 bits, never 0 or -1."""
-    value = hash_texts(part_name, timestamp)
+    value = hash_texts(part_name, start_timestamp)
     if value in (0, _UINT32_MASK):
         return _FALLBACK_SEED
     return value - (1 << 32) if value >> 31 else value

@@ -33,22 +33,22 @@ class Io500Config:
     values: Mapping[tuple[str, str], str | None]
     source: str = ""  # the file as it was read
 
-    def get_text(self, section: str, key: str) -> str | None:
+    def get_text(self, section_name: str, key_name: str) -> str | None:
         """The value; None when none was given and there is no default."""
-        return self.values[section, key]
+        return self.values[section_name, key_name]
 
-    def get_required_text(self, section: str, key: str) -> str:
+    def get_required_text(self, section_name: str, key_name: str) -> str:
         """The value of a key that has a default."""
-        return self.values[section, key] or ""
+        return self.values[section_name, key_name] or ""
 
-    def get_flag(self, section: str, key: str) -> bool | None:
+    def get_flag(self, section_name: str, key_name: str) -> bool | None:
         """The value of a flag."""
-        value = self.values[section, key]
+        value = self.values[section_name, key_name]
         return None if value is None else value == "TRUE"
 
-    def get_number(self, section: str, key: str) -> int | None:
+    def get_number(self, section_name: str, key_name: str) -> int | None:
         """The value of an integer."""
-        value = self.values[section, key]
+        value = self.values[section_name, key_name]
         return None if value is None else int(value)
 
     def replace_values(self, changed_values: Mapping[tuple[str, str], str]) -> Io500Config:
@@ -119,7 +119,11 @@ def _find_section(section_name: str, location: str) -> IniSection:
 
 
 def _store_value(
-    values: dict[tuple[str, str], str | None], section: IniSection | None, key_name: str, value_text: str, location: str
+    value_by_section_and_key: dict[tuple[str, str], str | None],
+    section: IniSection | None,
+    key_name: str,
+    value_text: str,
+    location: str,
 ) -> None:
     if value_text == "":
         return  # as if the line were not there
@@ -135,26 +139,26 @@ def _store_value(
         raise UserError(f'{location}: [{section.name}] has no key "{key_name}".{hint}')
     if not _VALUE_PATTERNS[key.kind].fullmatch(value_text):
         raise UserError(f'{location}: [{section.name}] {key.name} is "{value_text}", but must be {key.kind.value}.')
-    values[section.name, key.name] = (
+    value_by_section_and_key[section.name, key.name] = (
         ("TRUE" if value_text.lower() in ("true", "1") else "FALSE") if key.kind is KeyKind.FLAG else value_text
     )
 
 
-def _check_values_together(values: Mapping[tuple[str, str], str | None], file_name: str) -> None:
+def _check_values_together(value_by_section_and_key: Mapping[tuple[str, str], str | None], file_name: str) -> None:
     """Checks rules between values of several keys. Raises UserError."""
-    is_missing = [values["mdworkbench", key] is None for key in ("precreatePerSet", "filesPerProc")]
+    is_missing = [value_by_section_and_key["mdworkbench", key] is None for key in ("precreatePerSet", "filesPerProc")]
     if is_missing[0] != is_missing[1]:
         raise UserError(f"{file_name}: [mdworkbench] needs both precreatePerSet and filesPerProc, or neither.")
     for section in ("find", "find-easy", "find-hard"):
-        if int(values[section, "pfind-queue-length"] or 0) < 10:
+        if int(value_by_section_and_key[section, "pfind-queue-length"] or 0) < 10:
             raise UserError(f"{file_name}: [{section}] pfind-queue-length must be at least 10.")
-        if values[section, "nproc"] == "0":
+        if value_by_section_and_key[section, "nproc"] == "0":
             raise UserError(f"{file_name}: [{section}] nproc is 0, but at least one task must search.")
     for section, key in (("debug", "stonewall-time"), ("ior-hard", "segmentCount")):
-        if int(values[section, key] or 0) < 1:
+        if int(value_by_section_and_key[section, key] or 0) < 1:
             raise UserError(f"{file_name}: [{section}] {key} must be at least 1.")
     for section in ("mdtest-easy", "mdtest-hard"):
-        if int(values[section, "n"] or 0) < 1:
+        if int(value_by_section_and_key[section, "n"] or 0) < 1:
             raise UserError(f"{file_name}: [{section}] n must be at least 1.")
 
 

@@ -44,10 +44,10 @@ class ResultFile:
         self._result.close()
         self._summary.close()
 
-    def write_pair(self, key: str, value: str, min_verbosity: int = 0) -> None:
+    def write_pair(self, key_name: str, value_text: str, min_verbosity: int = 0) -> None:
         """A line `key = value`; not below the verbosity `min_verbosity`."""
         if self._verbosity >= min_verbosity:
-            self._write_to_result(f"{key:<15} = {value}")
+            self._write_to_result(f"{key_name:<15} = {value_text}")
 
     def write_line(self, output_line: str = "") -> None:
         """Any line of result.txt."""
@@ -63,10 +63,10 @@ class ResultFile:
         self.write_comment(f"ERROR INVALID {broken_rule}")
         self._show(f"ERROR INVALID {broken_rule}")
 
-    def write_warning(self, warning: str) -> None:
+    def write_warning(self, warning_text: str) -> None:
         """Something is odd, and breaks no rule."""
-        self.write_comment(f"WARNING {warning}")
-        self._show(f"WARNING {warning}")
+        self.write_comment(f"WARNING {warning_text}")
+        self._show(f"WARNING {warning_text}")
 
     def write_summary_line(self, summary_line: str) -> None:
         """A line of the summary."""

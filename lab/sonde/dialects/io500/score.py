@@ -41,12 +41,12 @@ def compute_score(phase_results: Iterable[tuple[Io500Phase, float]], is_extended
 
 
 def hash_score(
-    score: Io500Score, phase_results: Iterable[tuple[Io500Phase, float]], is_valid: bool, version: str | None
+    score: Io500Score, phase_results: Iterable[tuple[Io500Phase, float]], is_valid: bool, io500_version: str | None
 ) -> str:
     """The hash that stands below a score: of its parts and, for the standard one, of the version that it was made with.
     Without a version: that of the extended score, whose own part are the phases that extended mode adds."""
-    extra = version is None
-    pairs = [] if version is None else [("version", version)]
+    extra = io500_version is None
+    pairs = [] if io500_version is None else [("version", io500_version)]
     pairs += [
         (phase.name, f"{value:f}")
         for phase, value in phase_results

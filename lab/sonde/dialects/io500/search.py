@@ -48,13 +48,13 @@ def require_executable_script(script_path: str) -> None:
         raise UserError(f"external-script is {script_path}, which must be a program; chmod +x may fix that.")
 
 
-def run_external_find_script(command: str, warn: Callable[[str], None]) -> tuple[PhaseFigures, str]:
+def run_external_find_script(find_script: str, report_warning: Callable[[str], None]) -> tuple[PhaseFigures, str]:
     """Runs a script through the shell and counts as IO500 does: `MATCHED n/m` in its last line says how many were found
     and visited, else every line is one that was found. Also returns the last line. Raises UserError when it fails."""
     began = time.monotonic()
     try:
         child = subprocess.Popen(  # nosec B602 # a command of the ini file, which is a program as in IO500
-            command, shell=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, errors="replace"
+            find_script, shell=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, errors="replace"
         )
     except OSError as reason:
         raise MachineError(f"The external script cannot be started: {reason.strerror}.") from None
@@ -70,7 +70,7 @@ def run_external_find_script(command: str, warn: Callable[[str], None]) -> tuple
         raise
     seconds = time.monotonic() - began
     if code != 0:
-        raise UserError(f'Exit code {code} != 0 from find command: "{command}"')
+        raise UserError(f'Exit code {code} != 0 from find command: "{find_script}"')
     matched = visited = lines
     if last_line.startswith("MATCHED "):
         matched_text, _, visited_text = last_line.removeprefix("MATCHED ").partition("/")
@@ -78,5 +78,5 @@ def run_external_find_script(command: str, warn: Callable[[str], None]) -> tuple
             raise UserError(f'Invalid output from the external script: "{last_line}", expected: MATCHED <NUM>/<NUM>')
         matched, visited = int(matched_text), int(visited_text)
     else:
-        warn('Couldn\'t find "MATCHED x/y" as last output, badly approximate using hits.')
+        report_warning('Couldn\'t find "MATCHED x/y" as last output, badly approximate using hits.')
     return PhaseFigures(visited / seconds / 1000, seconds, matches=matched, visited=visited), last_line

@@ -84,8 +84,8 @@ def _add_test(settings: IozoneSettings, test_number: str) -> IozoneSettings:
     return replace(settings, tests=(*settings.tests, number))
 
 
-def _make_note_adder(sentence: str) -> Callable[[IozoneSettings, str], IozoneSettings]:
-    return lambda settings, value: replace(settings, notes=(*settings.notes, sentence))
+def _make_note_adder(note_sentence: str) -> Callable[[IozoneSettings, str], IozoneSettings]:
+    return lambda settings, value: replace(settings, notes=(*settings.notes, note_sentence))
 
 
 def _make_member_setter(**members: Any) -> Callable[[IozoneSettings, str], IozoneSettings]:
@@ -205,11 +205,11 @@ def parse_arguments(arguments: Sequence[str]) -> IozoneSettings:
     return _check_settings(settings, bounds["l"], bounds["u"])
 
 
-def _split_option_value(option_name: str, argument: str, position: int) -> tuple[str, int]:
+def _split_option_value(option_name: str, argument: str, value_position: int) -> tuple[str, int]:
     """Splits the value from an option that takes one in the same argument; the value extends to the argument's end."""
     if option_name in _VALUE_SETTERS or option_name in ("F", "l", "u"):
-        return argument[position:], len(argument)
-    return "", position
+        return argument[value_position:], len(argument)
+    return "", value_position
 
 
 def _pop_option_value(option_name: str, value_in_word: str, argument_reader: _ArgumentReader) -> str:

@@ -178,11 +178,11 @@ def _make_surface_section(test_name: str, numbers_by_cell: Mapping[IozoneCell, G
     return StudySection(test_name[:1].upper() + test_name[1:], sentences[:1] if len(sentences) == 1 else [], [figure])
 
 
-def _make_surface_field(number: GridNumber | None, largest: float, unit: str) -> Markup:
+def _make_surface_field(number: GridNumber | None, largest_rate: float, rate_unit: str) -> Markup:
     if number is None:
         return Markup('<td class="none">·</td>')
-    shade = sum(number.rate >= share * largest for share in _SHADE_THRESHOLDS)
-    text = f"{number.rate / _BYTES_PER_S_BY_UNIT.get(unit, 1.0):.3g}{'' if number.is_storage_number else '°'}"
+    shade = sum(number.rate >= share * largest_rate for share in _SHADE_THRESHOLDS)
+    text = f"{number.rate / _BYTES_PER_S_BY_UNIT.get(rate_unit, 1.0):.3g}{'' if number.is_storage_number else '°'}"
     return Markup('<td class="{}" title="{}">{}</td>').format(
         f"up{shade}" if shade else "plain", format_rate(number.rate), text
     )

@@ -105,9 +105,9 @@ def _make_io(settings: IozoneSettings) -> dict[str, Any]:
 
 
 def _make_phase(
-    settings: IozoneSettings, cell: IozoneCell, phase_name: str, operation: str, access_order: str
+    settings: IozoneSettings, cell: IozoneCell, phase_name: str, op: str, access_order: str
 ) -> dict[str, Any]:
-    phase: dict[str, Any] = {"id": phase_name, "op": operation}
+    phase: dict[str, Any] = {"id": phase_name, "op": op}
     access: dict[str, Any] = {}
     if access_order == "one_record":  # the first one, again and again
         access |= {"order": "random_replace", "within": cell.record * KIB}
@@ -118,13 +118,13 @@ def _make_phase(
         access["stride"] = settings.stride * cell.record * KIB
         count = max(1, (cell.file // cell.record + settings.stride - 1) // settings.stride)
         access |= {"transfer": cell.record * KIB, "block": cell.record * KIB, "segments": count}
-    if operation == "mixed":
+    if op == "mixed":
         access["read_ratio"] = settings.read_share / 100
     if access:
         phase["access"] = access
     if settings.remount:
         phase["before"] = [{"kind": "remount", "need": "required"}]
-    if settings.verify and operation in ("read", "reread") and access_order != "stride":
+    if settings.verify and op in ("read", "reread") and access_order != "stride":
         phase["verify"] = "on_read"
     if cell.children > 1 and not settings.no_stonewall:
         phase["stop"] = {"first_done": True}

@@ -74,9 +74,11 @@ def list_children(phase: PhaseRecord, settings: IozoneSettings) -> list[IozoneCh
         for row in table.rows:
 
             def get_number(
-                column_name: str, row: Sequence[object] = row, column_positions: Mapping[str, int] = column_positions
+                column_name: str,
+                table_row: Sequence[object] = row,
+                column_positions: Mapping[str, int] = column_positions,
             ) -> float:
-                value = row[column_positions[column_name]]
+                value = table_row[column_positions[column_name]]
                 return float(value) if isinstance(value, int | float) else 0.0
 
             seconds = get_number("transfer_s")
@@ -96,20 +98,20 @@ def compute_rates_of_tests(record: RecordReader, settings: IozoneSettings) -> di
     return rates
 
 
-def make_version_lines(version: str) -> str:
+def make_version_lines(sonde_version: str) -> str:
     """Output of -v: the version of IOzone whose command line is accepted, and the version of Sonde."""
     return (
         "\tIozone: Performance Test of File I/O\n\t        Version $Revision: 3.489 $\n"
-        f"\t\tThe command line of IOzone, run by Sonde {version}"
+        f"\t\tThe command line of IOzone, run by Sonde {sonde_version}"
     )
 
 
-def make_heading(settings: IozoneSettings, arguments: Sequence[str], version: str, began: str) -> str:
+def make_heading(settings: IozoneSettings, arguments: Sequence[str], sonde_version: str, start_time_text: str) -> str:
     """Lines before the results."""
     lines = [
-        make_version_lines(version),
+        make_version_lines(sonde_version),
         "",
-        f"\tRun began: {began}",
+        f"\tRun began: {start_time_text}",
         "",
     ]
     for is_set, text in (
@@ -134,14 +136,14 @@ def make_table_heading() -> str:
     return _TABLE_HEADER
 
 
-def format_rate(rate: float, cell: IozoneCell, settings: IozoneSettings) -> str:
+def format_rate(bytes_per_s: float, cell: IozoneCell, settings: IozoneSettings) -> str:
     """A rate in the unit of the output."""
-    operations = rate / (cell.record * KIB)
+    operations = bytes_per_s / (cell.record * KIB)
     if settings.operations:
         return f"{operations:.0f}"
     if settings.microseconds:
         return f"{1e6 / operations:.0f}" if operations > 0 else "0"
-    return f"{rate / KIB:.0f}"
+    return f"{bytes_per_s / KIB:.0f}"
 
 
 def make_table_row(cell: IozoneCell, rates_by_test: Mapping[str, float], settings: IozoneSettings) -> str:

@@ -43,9 +43,9 @@ class EchoSurvey:
     """Drives the echo clients of one survey."""
 
     def __init__(
-        self, survey_settings: SurveySettings, lctl: LctlRunner, clock: Callable[[], float] = time.monotonic
+        self, survey_settings: SurveySettings, lctl: LctlRunner, read_clock_s: Callable[[], float] = time.monotonic
     ) -> None:
-        self._survey, self._lctl, self._clock = survey_settings, lctl, clock
+        self._survey, self._lctl, self._clock = survey_settings, lctl, read_clock_s
         self._below = "osc" if survey_settings.case == "netdisk" else "obdfilter"
 
     def list_devices(self) -> list[LustreDevice]:
@@ -69,27 +69,27 @@ class EchoSurvey:
         return list(self._survey.targets) or devices
 
     @contextmanager
-    def open_echo_clients(self, targets: Sequence[str]) -> Iterator[list[int]]:
+    def open_echo_clients(self, target_names: Sequence[str]) -> Iterator[list[int]]:
         """Device numbers of an echo client for each target; those that were not there before go again."""
         attached: list[str] = []
         try:
-            for target in targets:
+            for target in target_names:
                 if self._find_echo_client_device(target) is None:
                     name = f"{target}_ecc"
                     self._lctl([[]], f"attach echo_client {name} {name}_UUID\nsetup {target}\n")
                     attached.append(name)
-            numbers = [self._find_echo_client_device(target) for target in targets]
+            numbers = [self._find_echo_client_device(target) for target in target_names]
             if None in numbers:
                 raise MachineError(
-                    f"An echo client cannot be set up on {targets[numbers.index(None)]}; is obdecho loaded?"
+                    f"An echo client cannot be set up on {target_names[numbers.index(None)]}; is obdecho loaded?"
                 )
             yield [number for number in numbers if number is not None]
         finally:
             for name in attached:
                 self._lctl([[]], f"--device {name} cleanup\n--device {name} detach\n")
 
-    def _find_echo_client_device(self, target: str) -> int | None:
-        wanted = f"{target}_ecc"
+    def _find_echo_client_device(self, target_name: str) -> int | None:
+        wanted = f"{target_name}_ecc"
         return next(
             (client.number for client in self.list_devices() if (client.kind, client.name) == ("echo_client", wanted)),
             None,
@@ -118,7 +118,9 @@ class EchoSurvey:
             )
         return numbers[0]
 
-    def _run_test(self, test_name: str, point: SurveyPoint, objects: Sequence[tuple[int, int]]) -> SurveyResult:
+    def _run_test(
+        self, test_name: str, point: SurveyPoint, clients_with_first_object: Sequence[tuple[int, int]]
+    ) -> SurveyResult:
         pages = -(-point.record // PAGE_KIB)
         kind = ("w" if "write" in test_name else "r") + ("" if self._survey.verify else "x")
         mode = ("g" if self._survey.case == "netdisk" else "p") + str(pages)
@@ -128,12 +130,19 @@ class EchoSurvey:
                 *("test_brw", str(self._survey.count_records_per_thread(point)), kind, "q", str(pages)),
                 *(f"{point.threads // point.objects}t{first_object}", mode),
             ]
-            for client, first_object in objects
+            for client, first_object in clients_with_first_object
         ]
         began = self._clock()
         answers = self._lctl(commands, "")
         elapsed = self._clock() - began
-        total = self._survey.count_records_per_thread(point) * point.threads * pages * PAGE_KIB * len(objects) / 1024
+        total = (
+            self._survey.count_records_per_thread(point)
+            * point.threads
+            * pages
+            * PAGE_KIB
+            * len(clients_with_first_object)
+            / 1024
+        )
         rates = [
             float(rate) * pages * PAGE_KIB / 1024 for answer in answers for rate in _SNAPSHOT_RATE_LINE.findall(answer)
         ]

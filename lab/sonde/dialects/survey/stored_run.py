@@ -15,11 +15,11 @@ _TOOL_NAME = "obdfilter-survey"
 _MIB = 1 << 20
 
 
-def normalize_target_name(device: str) -> str:
+def normalize_target_name(device_name: str) -> str:
     """How records and described systems call the target of a device: "lustre-OST0000" and "lustre-OST0000-osc-…" are
     OST0000."""
-    parts = device.split("-")
-    return next((word for word in parts if word.startswith("OST")), device)
+    parts = device_name.split("-")
+    return next((word for word in parts if word.startswith("OST")), device_name)
 
 
 def make_imported_run(
@@ -28,8 +28,8 @@ def make_imported_run(
     survey_results: Sequence[SurveyResult],
     start_time: datetime,
     seconds: float,
-    host: str,
-    group: str,
+    host_name: str,
+    group_name: str,
     target_parents: TargetParents,
 ) -> ImportedRun:
     """One combination. Each OST is served by the server that `target_parents` says, else by this host where case=disk.
@@ -43,7 +43,7 @@ def make_imported_run(
         moved = survey_settings.compute_total_kib(point) * 1024
         phases.append(_make_phase(figure.name, figure.name, "", figure.rate, moved))
         rates_by_target = {name: rate for name, rate in zip(names, figure.each, strict=False) if rate is not None}
-        for server, targets in _group_targets_by_server(survey_settings, names, host, target_parents).items():
+        for server, targets in _group_targets_by_server(survey_settings, names, host_name, target_parents).items():
             rates = [rates_by_target[name] for name in targets if name in rates_by_target]
             if len(rates) == len(targets):
                 share = moved // len(names) * len(targets)
@@ -64,20 +64,22 @@ def make_imported_run(
         },
         phases=phases,
         title=f"obdfilter-survey: {point.objects} objects, {point.threads} threads, records of {point.record} KiB",
-        host=host,
+        host=host_name,
         target=" ".join(survey_settings.targets),
         file_system="lustre",
         tasks=point.threads * len(names),
         seconds=seconds,
-        group=group,
+        group=group_name,
         status="failed" if any(item.failed for item in survey_results) else "done",
-        context={"osts": dict(_iterate_targets_with_server(survey_settings, names, host, target_parents))},
+        context={"osts": dict(_iterate_targets_with_server(survey_settings, names, host_name, target_parents))},
     )
 
 
-def _make_phase(phase_name: str, test_name: str, part_name: str, rate: float, transferred_bytes: int) -> ImportedPhase:
+def _make_phase(
+    phase_name: str, test_name: str, part_name: str, mib_per_s: float, transferred_bytes: int
+) -> ImportedPhase:
     op = "read" if "read" in test_name else "write" if test_name == "write" else "rewrite"
-    per_s = rate * _MIB
+    per_s = mib_per_s * _MIB
     return ImportedPhase(
         phase=phase_name,
         op=op,
@@ -91,18 +93,18 @@ def _make_phase(phase_name: str, test_name: str, part_name: str, rate: float, tr
 
 
 def _iterate_targets_with_server(
-    survey_settings: SurveySettings, target_names: Sequence[str], host: str, target_parents: TargetParents
+    survey_settings: SurveySettings, target_names: Sequence[str], host_name: str, target_parents: TargetParents
 ) -> Iterator[tuple[str, str]]:
     for name in target_names:
-        server = target_parents.find_server_of_target(name) or (host if survey_settings.case == "disk" else None)
+        server = target_parents.find_server_of_target(name) or (host_name if survey_settings.case == "disk" else None)
         if server is not None:
             yield name, server
 
 
 def _group_targets_by_server(
-    survey_settings: SurveySettings, target_names: Sequence[str], host: str, target_parents: TargetParents
+    survey_settings: SurveySettings, target_names: Sequence[str], host_name: str, target_parents: TargetParents
 ) -> Mapping[str, list[str]]:
     targets_by_server: dict[str, list[str]] = {}
-    for name, server in _iterate_targets_with_server(survey_settings, target_names, host, target_parents):
+    for name, server in _iterate_targets_with_server(survey_settings, target_names, host_name, target_parents):
         targets_by_server.setdefault(server, []).append(name)
     return targets_by_server

@@ -74,10 +74,10 @@ def _list_doubling_values(smallest_value: int, largest_value: int) -> list[int]:
     return values
 
 
-def parse_survey_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> SurveySettings:
+def parse_survey_settings(assignments: Sequence[str], environment: Mapping[str, str]) -> SurveySettings:
     """Returns the survey of the variables; arguments override the environment. Raises UserError."""
     values = {name: environment[name] for name in VARIABLE_NAMES if name in environment}
-    for argument in arguments:
+    for argument in assignments:
         name, equals, value = argument.partition("=")
         if not equals or name not in VARIABLE_NAMES:
             raise UserError(

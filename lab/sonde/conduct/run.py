@@ -66,7 +66,7 @@ def conduct_run(
     setup: RunSetup,
     observer: LineObserver,
     run_name: str | None = None,
-    facts: Mapping[str, Any] | None = None,
+    extra_run_facts: Mapping[str, Any] | None = None,
     inspect_record: Callable[[RecordReader], Sequence[Mapping[str, Any]]] = lambda record: (),
 ) -> RunResult:
     """Runs `plan` and stores the record, regardless of how the run ends.
@@ -86,7 +86,7 @@ def conduct_run(
         "modules": list_loaded_modules(os.environ),
         "role": "run",
         "group": None,
-        **(facts or {}),
+        **(extra_run_facts or {}),
     }
     if setup.system is not None:
         run_facts["parents"] = _find_parents_of_targets(setup.system, plan, run_facts.get("simulated")).to_json()
@@ -128,11 +128,11 @@ def conduct_run(
     return RunResult(folder, outcome.exit_code, outcome.text, record)
 
 
-def _find_parents_of_targets(system: System, plan: Plan, simulated: Any) -> TargetParents:
+def _find_parents_of_targets(system: System, plan: Plan, simulated_member: Any) -> TargetParents:
     """Servers and units of the targets of the run's file system. A simulated run names its mount, and targets in the
     simulator's form."""
-    if isinstance(simulated, Mapping):
-        return find_target_parents(system, str(simulated.get("mount") or plan.target), is_simulated=True)
+    if isinstance(simulated_member, Mapping):
+        return find_target_parents(system, str(simulated_member.get("mount") or plan.target), is_simulated=True)
     return find_target_parents(system, plan.target_name)
 
 

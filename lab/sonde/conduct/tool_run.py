@@ -192,14 +192,14 @@ def _store_run(
 
 
 def _build_run_facts(
-    tool_command: ToolCommand, setup: RunSetup, plan: Mapping[str, Any], run_group: str | None
+    tool_command: ToolCommand, setup: RunSetup, plan_document: Mapping[str, Any], run_group: str | None
 ) -> dict[str, Any]:
     title = tool_command.title or " ".join([tool_command.tool, *tool_command.arguments])
     return {
         "lab": __version__,
         "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
-        "plan": {"id": tool_command.name or plan.get("id", tool_command.tool), "title": title},
-        "target": make_target_absolute(str(plan.get("target", {}).get("path", "."))),
+        "plan": {"id": tool_command.name or plan_document.get("id", tool_command.tool), "title": title},
+        "target": make_target_absolute(str(plan_document.get("target", {}).get("path", "."))),
         "launcher": setup.launcher.name,
         "engine_path": str(setup.engine.path),
         "role": "run",
@@ -207,9 +207,9 @@ def _build_run_facts(
     }
 
 
-def _separate_tool_output_from_engine_messages(messages: Path) -> tuple[str, str]:
+def _separate_tool_output_from_engine_messages(messages_file: Path) -> tuple[str, str]:
     """Separates the tool's output from messages of the engine."""
-    with open_file(messages) as file:
+    with open_file(messages_file) as file:
         lines = file.read().decode("utf-8", "replace").splitlines(keepends=True)
     prefixes = (f"{ENGINE_NAME}: ", "sonde: ")
     sonde_lines = [line for line in lines if line.startswith(prefixes)]

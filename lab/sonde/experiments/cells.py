@@ -78,10 +78,10 @@ def _prepare_cell(experiment: Experiment, directories: Directories, cell: Cell, 
     )
 
 
-def _make_titled_plan(experiment: Experiment, cell: Cell, directory: str) -> Plan:
+def _make_titled_plan(experiment: Experiment, cell: Cell, target_directory: str) -> Plan:
     """Returns the plan of a cell with an absolute target path and a title that names the cell."""
-    plan = experiment.build_plan_of_cell(cell, directory)
-    target = {**plan.document["target"], "path": make_target_absolute(directory)}
+    plan = experiment.build_plan_of_cell(cell, target_directory)
+    target = {**plan.document["target"], "path": make_target_absolute(target_directory)}
     template = experiment.file.title or experiment.id
     title = template if cell.id == "base" else f"{template}: {cell.id}"
     return Plan.from_document({**plan.document, "target": target, "title": title}, experiment.origin)

@@ -63,18 +63,22 @@ class EnvironmentSetup:
     ) -> None:
         self._undo_levels("run", "variant", "cell", "experiment")
 
-    def prepare_run(self, cell: str, variant: Variant | None, directory: str) -> None:
+    def prepare_run(self, cell_id: str, variant: Variant | None, target_directory: str) -> None:
         """Applies treatments and variant commands before a run. Raises MachineError if a required one fails."""
-        variables = {"SONDE_CELL": cell, "SONDE_DIRECTORY": directory, "SONDE_VARIANT": variant.id if variant else ""}
+        variables = {
+            "SONDE_CELL": cell_id,
+            "SONDE_DIRECTORY": target_directory,
+            "SONDE_VARIANT": variant.id if variant else "",
+        }
         if self._variant is not None and (variant is None or variant.id != self._variant):
             self._undo_levels("variant")
             self._variant = None
-        if cell != self._cell:
+        if cell_id != self._cell:
             self._undo_levels("cell")
             self._cell = ""
             for treatment in self._list_treatments_of_level("cell"):
                 self._apply_treatment(treatment, "cell", variables)
-            self._cell = cell
+            self._cell = cell_id
         if variant is not None and self._variant is None:
             self._run_setup_command(
                 variant.before, variant.after, "variant", variables, True, f"before of the variant {variant.id}"
@@ -88,14 +92,19 @@ class EnvironmentSetup:
         """Undoes the changes made for one run."""
         self._undo_levels("run")
 
-    def _list_treatments_of_level(self, level: str) -> list[Treatment]:
-        return [treatment for treatment in self.treatments if treatment.when == level]
+    def _list_treatments_of_level(self, setup_level: str) -> list[Treatment]:
+        return [treatment for treatment in self.treatments if treatment.when == setup_level]
 
-    def _apply_treatment(self, treatment: Treatment, level: str, variables: Mapping[str, str]) -> None:
+    def _apply_treatment(self, treatment: Treatment, setup_level: str, variables: Mapping[str, str]) -> None:
         is_required = treatment.need == "required"
         if treatment.kind in ("command", "server_command"):
             self._run_setup_command(
-                treatment.command, treatment.undo, level, variables, is_required, f"the {treatment.kind} of treatments"
+                treatment.command,
+                treatment.undo,
+                setup_level,
+                variables,
+                is_required,
+                f"the {treatment.kind} of treatments",
             )
             return
         try:
@@ -103,34 +112,36 @@ class EnvironmentSetup:
         except (OSError, MachineError) as reason:
             self._report_failure(f"The treatment {treatment.kind} could not be done: {reason}", is_required)
         if treatment.undo:
-            self._record_undo(level, treatment.undo, variables)
+            self._record_undo(setup_level, treatment.undo, variables)
 
     def _run_setup_command(
         self,
-        command: str,
+        shell_command: str,
         undo_command: str,
-        level: str,
+        setup_level: str,
         variables: Mapping[str, str],
         is_required: bool,
-        description: str,
+        command_description: str,
     ) -> None:
         if undo_command:
-            self._record_undo(level, undo_command, variables)
-        if not command:
+            self._record_undo(setup_level, undo_command, variables)
+        if not shell_command:
             return
-        failure = run_shell_command(command, variables)
+        failure = run_shell_command(shell_command, variables)
         if failure:
-            self._report_failure(f"{format_as_sentence(description)[:-1]} (`{command}`) failed: {failure}", is_required)
+            self._report_failure(
+                f"{format_as_sentence(command_description)[:-1]} (`{shell_command}`) failed: {failure}", is_required
+            )
 
-    def _report_failure(self, message: str, is_required: bool) -> None:
+    def _report_failure(self, failure_text: str, is_required: bool) -> None:
         if is_required:
-            raise MachineError(format_as_sentence(message))
-        if format_as_sentence(message) not in self.problems:
-            self.problems.append(format_as_sentence(message))
-            self.report(format_as_sentence(message))
+            raise MachineError(format_as_sentence(failure_text))
+        if format_as_sentence(failure_text) not in self.problems:
+            self.problems.append(format_as_sentence(failure_text))
+            self.report(format_as_sentence(failure_text))
 
-    def _record_undo(self, level: str, command: str, variables: Mapping[str, str]) -> None:
-        self._pending.append((level, command, dict(variables)))
+    def _record_undo(self, setup_level: str, undo_command: str, variables: Mapping[str, str]) -> None:
+        self._pending.append((setup_level, undo_command, dict(variables)))
         self._save_pending()
 
     def _undo_levels(self, *levels: str) -> None:
@@ -178,10 +189,10 @@ def add_engine_treatments(plan: Plan, treatments: tuple[Treatment, ...]) -> Plan
     return Plan.from_document({**plan.document, "phases": phases}, plan.origin)
 
 
-def run_shell_command(command: str, variables: Mapping[str, str]) -> str:
+def run_shell_command(shell_command: str, variables: Mapping[str, str]) -> str:
     """Executes a shell command. Returns an empty text on success, else the exit code and its last line."""
     completed = subprocess.run(
-        ["/bin/sh", "-c", command],
+        ["/bin/sh", "-c", shell_command],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

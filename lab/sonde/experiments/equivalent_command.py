@@ -53,9 +53,9 @@ def _count_tasks(plan: Plan) -> int:
     return plan.processes * plan.threads
 
 
-def _prepend_mpiexec(plan: Plan, arguments: list[str]) -> list[str]:
+def _prepend_mpiexec(plan: Plan, tool_arguments: list[str]) -> list[str]:
     tasks = _count_tasks(plan)
-    return ["mpiexec", "-n", str(tasks), *arguments] if tasks > 1 else arguments
+    return ["mpiexec", "-n", str(tasks), *tool_arguments] if tasks > 1 else tool_arguments
 
 
 def _require_same_data_in_all_phases(plan: Plan) -> Mapping[str, Any]:
@@ -67,20 +67,20 @@ def _require_same_data_in_all_phases(plan: Plan) -> Mapping[str, Any]:
     return descriptions[0]
 
 
-def _require_known_phases(plan: Plan, tool: str) -> None:
-    """Raises _NoEquivalentError for phases that `tool` lacks."""
+def _require_known_phases(plan: Plan, tool_name: str) -> None:
+    """Raises _NoEquivalentError for phases that `tool_name` lacks."""
     for phase in plan.phases:
         op = phase["op"]
         if op not in (*_WRITE_OPS, *_READ_OPS, "stat", "remove"):
-            raise _NoEquivalentError(f"{tool} has no phase like {op}")
+            raise _NoEquivalentError(f"{tool_name} has no phase like {op}")
         if phase.get("before"):
-            raise _NoEquivalentError(f"{tool} does nothing to caches before a phase ({phase['id']}.before)")
+            raise _NoEquivalentError(f"{tool_name} does nothing to caches before a phase ({phase['id']}.before)")
         if "files" in phase:
-            raise _NoEquivalentError(f"{tool} cannot work on some of the files only ({phase['id']}.files)")
+            raise _NoEquivalentError(f"{tool_name} cannot work on some of the files only ({phase['id']}.files)")
         stop = phase.get("stop", {})
         unknown_rule = next((name for name in stop if name not in ("time", "stonewall", "wearout")), None)
         if unknown_rule:
-            raise _NoEquivalentError(f"{tool} has no stop rule like {unknown_rule}")
+            raise _NoEquivalentError(f"{tool_name} has no stop rule like {unknown_rule}")
 
 
 def _make_ior_arguments(plan: Plan, volumes: list[PhaseVolume]) -> list[str]:
@@ -116,14 +116,14 @@ def _make_ior_arguments(plan: Plan, volumes: list[PhaseVolume]) -> list[str]:
     )
 
 
-def _make_ior_mpi_arguments(io: Mapping[str, Any]) -> list[str]:
+def _make_ior_mpi_arguments(io_members: Mapping[str, Any]) -> list[str]:
     """Returns the options of transfers through MPI and of HDF5."""
-    if io.get("hints"):
+    if io_members.get("hints"):
         raise _NoEquivalentError("IOR reads hints from a file only (data.io.hints)")
-    arguments = ["-c"] * bool(io["collective"]) + ["--mpiio.useFileView"] * bool(io["view"])
-    arguments += ["--hdf5.collectiveMetadata"] * bool(io["collective_metadata"])
+    arguments = ["-c"] * bool(io_members["collective"]) + ["--mpiio.useFileView"] * bool(io_members["view"])
+    arguments += ["--hdf5.collectiveMetadata"] * bool(io_members["collective_metadata"])
     for member, option, unit in (("alignment", "--hdf5.setAlignment", 1), ("chunk", "--hdf5.chunkSize", 8)):
-        if size := parse_bytes(io[member]):
+        if size := parse_bytes(io_members[member]):
             arguments.append(f"{option}={size // unit}")
     return arguments
 

@@ -125,13 +125,13 @@ def _read_summary(run_folder: Any) -> Summary | None:
         return None
 
 
-def _format_range(counts: Iterable[int | None], noun: str = "task") -> str:
-    positive = [count for count in counts if count]
+def _format_range(counts_of_runs: Iterable[int | None], noun: str = "task") -> str:
+    positive = [count for count in counts_of_runs if count]
     if not positive:
         return f"an unknown number of {noun}s"
     low, high = min(positive), max(positive)
     return format_count_with_noun(low, noun) if low == high else f"{low:,} to {format_count_with_noun(high, noun)}"
 
 
-def _list_distinct(names: Iterable[Any]) -> Sequence[str]:
-    return list(dict.fromkeys(str(name) for name in names if name))
+def _list_distinct(values: Iterable[Any]) -> Sequence[str]:
+    return list(dict.fromkeys(str(name) for name in values if name))

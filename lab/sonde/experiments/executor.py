@@ -108,10 +108,10 @@ class EngineExecutor(StoppableExecutor):
 
 
 def resolve_launcher(
-    plan: Plan, clients: Clients, override: str = "", launcher_args: str = "", system: System | None = None
+    plan: Plan, clients: Clients, requested_launcher: str = "", launcher_args: str = "", system: System | None = None
 ) -> tuple[Plan, Launcher]:
     """Returns the plan as the launcher needs it, and the launcher. Raises UserError."""
-    name = override or clients.launcher
+    name = requested_launcher or clients.launcher
     if name in LOCAL_LAUNCHERS:
         make_process_placement_arguments(LOCAL, clients, system)  # refuses what needs a launcher
         return plan, make_launcher(LOCAL, 1, launcher_args)

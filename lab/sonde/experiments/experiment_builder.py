@@ -31,29 +31,31 @@ def build_experiment_from_plan(plan: Plan) -> dict[str, Any]:
 
 
 def apply_command_line(
-    document: Mapping[str, Any],
-    repeat: int | None = None,
-    warmup: int | None = None,
+    experiment_document: Mapping[str, Any],
+    repeat_count: int | None = None,
+    warmup_count: int | None = None,
     prepare_command: str | None = None,
-    sweeps: Sequence[str] = (),
+    sweep_texts: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Returns the experiment with the command-line options applied. Raises UserError for an invalid sweep."""
-    changed = copy.deepcopy(dict(document))
-    changed["repeat"] = _override_repeat(changed.get("repeat", {}), repeat, warmup)
+    changed = copy.deepcopy(dict(experiment_document))
+    changed["repeat"] = _override_repeat(changed.get("repeat", {}), repeat_count, warmup_count)
     # Numbers of the command line override those of profiles.
     for name, members in changed.get("profiles", {}).items():
-        changed["profiles"][name] = _override_profile(members, repeat, warmup)
+        changed["profiles"][name] = _override_profile(members, repeat_count, warmup_count)
     if prepare_command:
         treatment = {"kind": "command", "command": prepare_command, "when": "run", "need": "required"}
         changed["treatments"] = [*changed.get("treatments", []), treatment]
-    if sweeps:
-        changed["sweep"] = [*changed.get("sweep", []), *(parse_sweep(sweep) for sweep in sweeps)]
+    if sweep_texts:
+        changed["sweep"] = [*changed.get("sweep", []), *(parse_sweep(sweep) for sweep in sweep_texts)]
     return changed
 
 
-def _override_repeat(members: Mapping[str, Any], repeat_count: int | None, warmup_count: int | None) -> dict[str, Any]:
+def _override_repeat(
+    repeat_table: Mapping[str, Any], repeat_count: int | None, warmup_count: int | None
+) -> dict[str, Any]:
     """Returns the repeat members with the numbers of the command line."""
-    overridden = dict(members)
+    overridden = dict(repeat_table)
     if repeat_count is not None:
         overridden = {name: value for name, value in overridden.items() if name not in ("max", "interval")} | {
             "min": repeat_count
@@ -61,14 +63,18 @@ def _override_repeat(members: Mapping[str, Any], repeat_count: int | None, warmu
     return overridden if warmup_count is None else overridden | {"warmup": warmup_count}
 
 
-def _override_profile(members: Mapping[str, Any], repeat_count: int | None, warmup_count: int | None) -> dict[str, Any]:
+def _override_profile(
+    profile_table: Mapping[str, Any], repeat_count: int | None, warmup_count: int | None
+) -> dict[str, Any]:
     """Returns a profile without the members that the command line replaces."""
     replaced_members = [
         *(("min", "max", "interval") if repeat_count is not None else ()),
         *(("warmup",) if warmup_count is not None else ()),
     ]
     kept_members = {
-        path: value for path, value in members.items() if path not in [f"repeat.{name}" for name in replaced_members]
+        path: value
+        for path, value in profile_table.items()
+        if path not in [f"repeat.{name}" for name in replaced_members]
     }
     if isinstance(kept_members.get("repeat"), Mapping):
         kept_members["repeat"] = _override_repeat(kept_members["repeat"], repeat_count, warmup_count)

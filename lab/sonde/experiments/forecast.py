@@ -192,9 +192,11 @@ class Forecaster:
             is_from_memory,
         )
 
-    def _estimate_seconds(self, phase: Mapping[str, Any], volume: PhaseVolume) -> float | None:
+    def _estimate_seconds(self, resolved_phase: Mapping[str, Any], volume: PhaseVolume) -> float | None:
         sleep_seconds = sum(
-            parse_duration(treatment["time"]) for treatment in phase.get("before", ()) if treatment["kind"] == "sleep"
+            parse_duration(treatment["time"])
+            for treatment in resolved_phase.get("before", ())
+            if treatment["kind"] == "sleep"
         )
         if volume.time_limit_s is not None:
             return sleep_seconds + volume.time_limit_s

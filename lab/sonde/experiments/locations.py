@@ -26,7 +26,7 @@ class RunLocations:
     launcher: str = ""
     launcher_args: str = ""
 
-    def read_directories(self) -> Directories:
+    def load_directories_with_system(self) -> Directories:
         """Returns the directories with the system file read. Raises UserError."""
         from sonde.experiments.directories import Directories
         from sonde.model.bundled_files import find_system_file

@@ -55,9 +55,9 @@ def find_file_system_type(directory: Path, mountinfo_file: Path = MOUNTINFO) -> 
 
 
 def make_process_placement_arguments(
-    launcher: str, clients: Clients, system: System | None, flavor: str = ""
+    launcher: str, clients: Clients, system: System | None, mpiexec_flavor: str = ""
 ) -> list[str]:
-    """Arguments of the launcher that number, bind and select as `clients` says. `flavor`: of mpiexec.
+    """Arguments of the launcher that number, bind and select as `clients` says. `mpiexec_flavor`: of mpiexec.
 
     Raises MachineError when processes must be bound to NUMA nodes and the launcher cannot do it.
     """
@@ -67,9 +67,9 @@ def make_process_placement_arguments(
         arguments += [f"--distribution={clients.mapping}"] if clients.mapping else []
         arguments += [f"--nodelist={','.join(sorted(names))}"] if names else []
     if launcher == MpiexecLauncher.name and clients.mapping:
-        arguments += _MPI_MAPPINGS.get((flavor, clients.mapping), [])
+        arguments += _MPI_MAPPINGS.get((mpiexec_flavor, clients.mapping), [])
     if clients.pin == "numa":
-        binding = _NUMA_BINDINGS.get((launcher, flavor))
+        binding = _NUMA_BINDINGS.get((launcher, mpiexec_flavor))
         if binding is None:
             raise MachineError(
                 'clients.pin = "numa" needs srun, or the mpiexec of MPICH or Open MPI, to bind the processes; write'
@@ -164,9 +164,9 @@ def _find_node_of_each_task(record: RecordReader) -> list[int]:
     return []
 
 
-def _is_cyclic(nodes: Sequence[int]) -> bool:
+def _is_cyclic(node_of_tasks: Sequence[int]) -> bool:
     """Whether tasks go round over the nodes; several consecutive tasks are the threads of one process."""
-    rounds = [node for index, node in enumerate(nodes) if index == 0 or nodes[index - 1] != node]
+    rounds = [node for index, node in enumerate(node_of_tasks) if index == 0 or node_of_tasks[index - 1] != node]
     count = len(set(rounds))
     return all(node == rounds[index % count] for index, node in enumerate(rounds)) and len(rounds) > count
 

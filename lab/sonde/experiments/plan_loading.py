@@ -17,36 +17,40 @@ from sonde.model.target_names import is_block_device, is_object_store_target, ma
 
 
 def load_plan(
-    file_or_plan_name: str, settings: Sequence[str], target: str | None, plan_document: dict[str, Any] | None = None
+    file_or_plan_name: str,
+    setting_texts: Sequence[str],
+    target_path: str | None,
+    plan_document: dict[str, Any] | None = None,
 ) -> Plan:
-    """Returns the plan of that file or shipped name, with `settings` applied and `target` as its directory,
+    """Returns the plan of that file or shipped name, with `setting_texts` applied and `target_path` as its directory,
     block device or bucket. A plan for a bucket gets the backend s3 unless it states another than posix.
 
-    `plan_document` is the document if it was read already; it is changed in place. Raises UserError, also if `target`
-    is none of these.
-    """
+    `plan_document` is the document if it was read already; it is changed in place. Raises UserError, also if
+    `target_path` is none of these."""
     document = read_plan_document(resolve_plan_source(file_or_plan_name)) if plan_document is None else plan_document
-    if target is not None:
-        is_device = is_block_device(target)
-        if not is_object_store_target(target) and not is_device:
-            require_existing_directory(target)
+    if target_path is not None:
+        is_device = is_block_device(target_path)
+        if not is_object_store_target(target_path) and not is_device:
+            require_existing_directory(target_path)
         target_table = document.setdefault("target", {})
         if isinstance(target_table, dict):
-            target_table["path"] = target
+            target_table["path"] = target_path
             if is_device or target_table.get("device"):
                 target_table["device"] = is_device
         data_table = document.get("data")
         if (
-            is_object_store_target(target)
+            is_object_store_target(target_path)
             and isinstance(data_table, dict)
             and data_table.get("backend", "posix") == "posix"
         ):
             data_table["backend"] = "s3"
-    plan = Plan.from_document(document, "standard input" if file_or_plan_name == "-" else file_or_plan_name, settings)
-    if settings and not any(setting.startswith("title=") for setting in settings):
+    plan = Plan.from_document(
+        document, "standard input" if file_or_plan_name == "-" else file_or_plan_name, setting_texts
+    )
+    if setting_texts and not any(setting.startswith("title=") for setting in setting_texts):
         # A title states the members that it names as they are now, and others as they were before the change.
         members = list_title_members(plan.title_template)
-        unnamed = [setting for setting in settings if setting.partition("=")[0].strip() not in members]
+        unnamed = [setting for setting in setting_texts if setting.partition("=")[0].strip() not in members]
         if unnamed:
             title = f"{plan.title_template} (with {', '.join(unnamed)})"
             plan = plan.with_settings([f"title={json.dumps(title, ensure_ascii=False)}"])

@@ -13,18 +13,23 @@ from sonde.model.errors import UserError
 from sonde.model.plan import Plan
 
 
-def distribute_files_over_directories(plan: Plan, directories: Sequence[str], pool_name: str) -> Plan:
+def distribute_files_over_directories(plan: Plan, pool_directories: Sequence[str], pool_name: str) -> Plan:
     """Returns the plan with its files distributed over all directories. Raises UserError if that is impossible."""
     reason, advice = _find_reason_against_distribution(plan)
     if reason:
         raise UserError(
-            f"The pool {pool_name} has {len(directories)} directories, and {reason}; give the pool one directory of a"
+            f"The pool {pool_name} has {len(pool_directories)} directories, and {reason};"
+            " give the pool one directory of a"
             f" file system that stripes over its targets{f', or {advice}' if advice else ''}."
         )
     document = plan.document
     data = document.get("data", {})
-    files = {**data.get("files", {}), "across": list(directories[1:])}
-    changed = {**document, "target": {**document["target"], "path": directories[0]}, "data": {**data, "files": files}}
+    files = {**data.get("files", {}), "across": list(pool_directories[1:])}
+    changed = {
+        **document,
+        "target": {**document["target"], "path": pool_directories[0]},
+        "data": {**data, "files": files},
+    }
     return Plan.from_document(changed, plan.origin)
 
 

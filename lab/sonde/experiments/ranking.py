@@ -45,11 +45,11 @@ def describe_ranking(medians: Sequence[CellMedian]) -> list[str]:
     return _drop_repeated_reasons(sentences)
 
 
-def _drop_repeated_reasons(sentences: Sequence[str]) -> list[str]:
+def _drop_repeated_reasons(ratio_sentences: Sequence[str]) -> list[str]:
     """The sentences; of several ratios without an interval for one reason only the first gives it."""
     reasons: set[str] = set()
     results = []
-    for sentence in sentences:
+    for sentence in ratio_sentences:
         reason = re.search(r" \(an interval needs [^)]*\)", sentence)
         if reason is not None and reason[0] in reasons:
             sentence = sentence.replace(reason[0], " (no interval)")
@@ -58,7 +58,7 @@ def _drop_repeated_reasons(sentences: Sequence[str]) -> list[str]:
     return results
 
 
-def _describe_busy_accelerators(phase: str, cell_medians: Sequence[CellMedian]) -> list[str]:
+def _describe_busy_accelerators(phase_id: str, cell_medians: Sequence[CellMedian]) -> list[str]:
     """How many accelerators compute for the demanded shares of the time, for all cells with the same other axes."""
     groups: dict[tuple[tuple[str, str], ...], list[CellMedian]] = {}
     counting_axes = _find_axes_of_accelerator_count(cell_medians)
@@ -67,7 +67,7 @@ def _describe_busy_accelerators(phase: str, cell_medians: Sequence[CellMedian]) 
         groups.setdefault(others, []).append(cell)
     sentences = []
     for others, group in groups.items():
-        name = ", ".join([phase, *(f"{axis}={value}" for axis, value in others)])
+        name = ", ".join([phase_id, *(f"{axis}={value}" for axis, value in others)])
         sentences += [_describe_largest_busy_count(name, group, demanded) for demanded in _DEMANDED_UTILIZATIONS]
     return sentences
 
@@ -84,26 +84,29 @@ def _find_axes_of_accelerator_count(cell_medians: Sequence[CellMedian]) -> set[s
     return counting_axes
 
 
-def _describe_largest_busy_count(phase: str, cell_medians: Sequence[CellMedian], demanded: float) -> str:
+def _describe_largest_busy_count(phase_id: str, cell_medians: Sequence[CellMedian], demanded_utilization: float) -> str:
     """The largest number of accelerators that, like all smaller numbers tried, computed for the demanded share."""
     busy: CellMedian | None = None
     waiting: CellMedian | None = None
     for cell in sorted(cell_medians, key=lambda cell: cell.accelerators):
-        if cell.median_utilization < demanded:
+        if cell.median_utilization < demanded_utilization:
             waiting = cell
             break
         busy = cell
     if busy is None:
-        sentence = f"{phase}: no number of accelerators that was tried computed {100 * demanded:.0f} % of the time"
+        sentence = (
+            f"{phase_id}: no number of accelerators that was tried"
+            f" computed {100 * demanded_utilization:.0f} % of the time"
+        )
     else:
         about = f", not of storage ({busy.about})" if busy.about else ""
         sentence = (
-            f"{phase}: {format_count_with_noun(busy.accelerators, 'accelerator')} computed"
+            f"{phase_id}: {format_count_with_noun(busy.accelerators, 'accelerator')} computed"
             f" {100 * busy.median_utilization:.1f} % of the time{about}"
         )
-        sentence += f": the most that reached {100 * demanded:.0f} %" if waiting else ""
+        sentence += f": the most that reached {100 * demanded_utilization:.0f} %" if waiting else ""
     if waiting is None:
-        return f"{sentence}, {100 * demanded:.0f} % is demanded; no larger number was tried."
+        return f"{sentence}, {100 * demanded_utilization:.0f} % is demanded; no larger number was tried."
     return f"{sentence}; {waiting.accelerators} computed {100 * waiting.median_utilization:.1f} %."
 
 
@@ -115,11 +118,11 @@ def _remove_constant_axes(cell_medians: Sequence[CellMedian]) -> list[CellMedian
     return [replace(cell, axis_values={name: cell.axis_values[name] for name in names}) for cell in cell_medians]
 
 
-def _describe_best_cell(phase: str, ranked_medians: Sequence[CellMedian]) -> str:
+def _describe_best_cell(phase_id: str, ranked_medians: Sequence[CellMedian]) -> str:
     best = ranked_medians[0]
     about = f", not of storage ({best.about})" if best.about else ""
     return (
-        f"{phase}: {describe_cell_axes(best)} has the highest median of {len(ranked_medians)} cells, "
+        f"{phase_id}: {describe_cell_axes(best)} has the highest median of {len(ranked_medians)} cells, "
         f"{_format_median(best)}{about}."
     )
 

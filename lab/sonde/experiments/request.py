@@ -70,7 +70,7 @@ class ExperimentRequest:
 def create_request(
     experiment: Experiment,
     profile: str,
-    settings: Sequence[str],
+    setting_texts: Sequence[str],
     locations: RunLocations,
     run_group: str = "",
     tags: Sequence[str] = (),
@@ -78,7 +78,7 @@ def create_request(
 ) -> ExperimentRequest:
     """Returns a new request for `experiment`, read without a profile. Raises UserError for a bad profile or setting."""
     document = experiment.document
-    experiment_as_run = build_experiment(document, experiment.origin, profile, settings)
+    experiment_as_run = build_experiment(document, experiment.origin, profile, setting_texts)
     repeat = experiment_as_run.file.repeat or RunSchedule()
     seed = repeat.seed if repeat.seed is not None else SystemRandom().randrange(_LARGEST_SEED)
     group_name = check_group_name(run_group) if run_group else make_run_id(experiment_as_run.id)
@@ -86,7 +86,7 @@ def create_request(
         document,
         experiment.origin,
         profile,
-        tuple(settings),
+        tuple(setting_texts),
         locations,
         group_name,
         seed,

@@ -76,9 +76,9 @@ class Results:
     system: str = ""  # system file that the runs were given: a path, or the name of a shipped one
     settings: tuple[str, ...] = ()  # as path=value
 
-    def list_runs_of_cell(self, cell: str, warm_up: bool = False) -> tuple[CellRun, ...]:
+    def list_runs_of_cell(self, cell_id: str, warm_up: bool = False) -> tuple[CellRun, ...]:
         """Returns the runs of one cell in order of time: the measured runs or the warm-ups."""
-        return tuple(run for run in self.runs if run.cell == cell and run.warm_up == warm_up)
+        return tuple(run for run in self.runs if run.cell == cell_id and run.warm_up == warm_up)
 
 
 def hash_experiment(experiment: Experiment) -> str:
@@ -88,12 +88,12 @@ def hash_experiment(experiment: Experiment) -> str:
 
 
 def build_experiment(
-    experiment_document: Mapping[str, Any], document_origin: str, profile: str, settings: Sequence[str]
+    experiment_document: Mapping[str, Any], document_origin: str, profile: str, setting_texts: Sequence[str]
 ) -> Experiment:
     """Builds an experiment from a document that includes its plans, with profile and ``path=value`` settings
     applied."""
     experiment = make_experiment(experiment_document, document_origin, profile)
-    changes = {".".join(steps): value for steps, value in (parse_setting(setting) for setting in settings)}
+    changes = {".".join(steps): value for steps, value in (parse_setting(setting) for setting in setting_texts)}
     if not changes:
         return experiment
     return change_members_by_path(experiment, changes, make_experiment(experiment_document, document_origin))
@@ -167,13 +167,13 @@ def find_placement(run_summary: Summary) -> Mapping[str, Any] | None:
     return placement if isinstance(placement, Mapping) and {"cell", "repeat", "number"} <= placement.keys() else None
 
 
-def _make_cell_run(placement: Mapping[str, Any], summary: Summary) -> CellRun:
+def _make_cell_run(stored_placement: Mapping[str, Any], summary: Summary) -> CellRun:
     return CellRun(
-        str(placement["cell"]),
-        dict(placement["axis_values"]),
-        str(placement["plan"]),
-        str(placement["variant"]),
-        int(placement["repeat"]),
-        bool(placement["warm_up"]),
+        str(stored_placement["cell"]),
+        dict(stored_placement["axis_values"]),
+        str(stored_placement["plan"]),
+        str(stored_placement["variant"]),
+        int(stored_placement["repeat"]),
+        bool(stored_placement["warm_up"]),
         summary.folder,
     )

@@ -89,7 +89,9 @@ class ExperimentRunner:
 
     def prepare_cells(self) -> list[PreparedCell]:
         """Prepares all cells. Raises UserError for an unknown location name."""
-        return prepare_cells(self._request.experiment, self._request.locations.read_directories(), self._request.group)
+        return prepare_cells(
+            self._request.experiment, self._request.locations.load_directories_with_system(), self._request.group
+        )
 
     def run_all_cells(
         self, prepared_cells: list[PreparedCell] | None = None, forecasts: Sequence[Forecast] = ()

@@ -97,14 +97,14 @@ class SimulatedExecutor(StoppableExecutor):
                 f" simulate a plan on two system files instead."
             )
 
-    def _write_changed_system(self, changes: Mapping[str, Any]) -> Path:
+    def _write_changed_system(self, value_by_path: Mapping[str, Any]) -> Path:
         """Returns the system file with the changes applied; each set of changes is written once."""
-        if not changes:
+        if not value_by_path:
             return self.launcher.system
-        key = repr(sorted(changes.items()))
+        key = repr(sorted(value_by_path.items()))
         if key not in self._system_files:
             path = self.launcher.system.with_name(f"system-{len(self._system_files) + 1}.json")
-            write_file(path, apply_changes(self.system, changes).to_json())
+            write_file(path, apply_changes(self.system, value_by_path).to_json())
             self._system_files[key] = path
         return self._system_files[key]
 
@@ -115,7 +115,7 @@ def run_plan_in_simulator(
     observer: LineObserver,
     launcher: SimulatedLauncher,
     run_name: str | None = None,
-    facts: Mapping[str, Any] | None = None,
+    extra_run_facts: Mapping[str, Any] | None = None,
     inspect_record: Callable[[RecordReader], Sequence[Mapping[str, Any]]] = lambda record: (),
 ) -> RunResult:
     """Runs one plan on the launcher's machine and stores the run. Raises UserError if nothing was simulated."""
@@ -126,7 +126,7 @@ def run_plan_in_simulator(
         with_launcher,
         observer,
         run_name,
-        {**simulated_facts, **(facts or {})},
+        {**simulated_facts, **(extra_run_facts or {})},
         inspect_record,
     )
 
@@ -184,9 +184,9 @@ def _has_storage(system: System, file_system: str) -> bool:
     return bool(system.find_references(file_system, "device") or system.find_targets(file_system))
 
 
-def _list_calling_nodes(system: System, mount: str, clients: Clients) -> list[str]:
+def _list_calling_nodes(system: System, mount_id: str, clients: Clients) -> list[str]:
     """Returns the nodes of the mount that make the calls; empty for all."""
-    mounted_nodes = list(dict.fromkeys(system.find_references(mount, "on")))
+    mounted_nodes = list(dict.fromkeys(system.find_references(mount_id, "on")))
     if clients.group:
         chosen = set(system.resolve_names(clients.group))
     elif clients.origin:
@@ -233,9 +233,9 @@ def _find_by_purpose(system: System, storage: Storage) -> str:
     return ""
 
 
-def _iterate_luns(system: System, devices: Sequence[str]) -> Iterator[PartItem]:
+def _iterate_luns(system: System, device_ids: Sequence[str]) -> Iterator[PartItem]:
     """Yields the LUNs of volumes, slices and LUNs."""
-    for device in devices:
+    for device in device_ids:
         item = system.get_part(device)
         if item.kind == "luns":
             yield item

@@ -48,7 +48,7 @@ class RunLabels:
 
 def run_plan_once(plan: Plan, setup: RunSetup, observer: LineObserver, labels: RunLabels) -> RunResult:
     """Runs the plan once and stores the run with its labels. Raises UserError if nothing was measured."""
-    result = conduct_run(plan, setup, observer, facts=labels.to_facts())
+    result = conduct_run(plan, setup, observer, extra_run_facts=labels.to_facts())
     if labels.tags:
         change_tags(result.folder, added_tags=labels.tags)
     return result
@@ -56,7 +56,7 @@ def run_plan_once(plan: Plan, setup: RunSetup, observer: LineObserver, labels: R
 
 @contextmanager
 def prepare_simulation(
-    system: System, mount: str, faults: Sequence[str], seed: int, node_count: int | None, task_count: int | None
+    system: System, mount_id: str, fault_texts: Sequence[str], seed: int, node_count: int | None, task_count: int | None
 ) -> Iterator[SimulatedLauncher]:
     """Yields the launcher of the simulator, whose files exist until the end of the block. Raises MachineError."""
     with tempfile.TemporaryDirectory(prefix="sonde-system-") as folder:
@@ -65,8 +65,8 @@ def prepare_simulation(
         yield SimulatedLauncher(
             simulator=find_simulator(),
             system=resolved,
-            mount=mount,
-            faults=tuple(faults),
+            mount=mount_id,
+            faults=tuple(fault_texts),
             seed=seed,
             nodes=node_count,
             processes=task_count,
@@ -75,21 +75,21 @@ def prepare_simulation(
 
 def load_simulated_plan(
     plan_name: str,
-    settings: Sequence[str],
+    setting_texts: Sequence[str],
     plan_document: dict[str, Any],
     system: System,
     mount_name: str,
     task_count: int | None = None,
 ) -> Plan:
     """Returns the plan of the document. A plan without a target has the mount point on the machine's nodes. With a
-    `task_count` each task is a process with one thread. Raises UserError if `settings` state the tasks, too.
+    `task_count` each task is a process with one thread. Raises UserError if `setting_texts` state the tasks, too.
     """
-    if task_count and any(setting.strip().startswith(_TASK_COUNT_MEMBERS) for setting in settings):
+    if task_count and any(setting.strip().startswith(_TASK_COUNT_MEMBERS) for setting in setting_texts):
         raise UserError("--tasks and --set tasks.… both set the number of tasks; leave out one of them.")
     target_table = plan_document.setdefault("target", {})
     if isinstance(target_table, dict):
         target_table.setdefault("path", find_mount_path(system, mount_name))
-    plan = load_plan(plan_name, settings, None, plan_document)
+    plan = load_plan(plan_name, setting_texts, None, plan_document)
     return plan.with_settings(["tasks.threads=1"]) if task_count else plan
 
 
@@ -110,7 +110,7 @@ def simulate_plan_once(
 
     with_traces = replace(launcher, traces=trace_folder)
     result = run_plan_in_simulator(
-        plan, setup, observer, with_traces, facts=labels.to_facts(), inspect_record=find_logged_events_of_run
+        plan, setup, observer, with_traces, extra_run_facts=labels.to_facts(), inspect_record=find_logged_events_of_run
     )
     if trace_folder is not None:
         with (

@@ -142,12 +142,12 @@ def read_jobs(archive: Archive) -> list[Job]:
     return jobs
 
 
-def _build_job(job_folder: Path, members: Mapping[str, Any]) -> Job:
+def _build_job(job_folder: Path, json_members: Mapping[str, Any]) -> Job:
     """Raises ValueError or TypeError when the members are not those of a job."""
-    arguments = members.get("arguments")
+    arguments = json_members.get("arguments")
     if not isinstance(arguments, list):
         raise ValueError("the arguments are no list")
-    job = Job(folder=job_folder, **{**members, "arguments": tuple(arguments)})
+    job = Job(folder=job_folder, **{**json_members, "arguments": tuple(arguments)})
     texts = (job.id, job.site, job.scheduler, job.group, job.submitted, job.scheduler_id, *job.arguments)
     if not all(isinstance(text, str) for text in texts) or job.scheduler_id.startswith("-"):
         raise ValueError("a member that should be text is none")

@@ -86,10 +86,10 @@ def query_job_states(jobs: Sequence[Job]) -> Mapping[str, str]:
     return states
 
 
-def _merge_array_states(states: Mapping[str, str]) -> dict[str, str]:
+def _merge_array_states(state_by_native_id: Mapping[str, str]) -> dict[str, str]:
     """Merges the jobs of an array ("4711_1", "4711_[2-4%1]"): it runs while one of them runs, waits while one waits."""
     merged: dict[str, str] = {}
-    for native_id, state in states.items():
+    for native_id, state in state_by_native_id.items():
         scheduler_id = native_id.split("_", 1)[0]
         merged[scheduler_id] = min(merged.get(scheduler_id, state), state, key=_ARRAY_STATE_ORDER.index)
     return merged
@@ -117,14 +117,14 @@ def _read_state_from_exit_code(job: Job) -> str:
     return GONE if code is None else DONE if code == 0 else FAILED
 
 
-def _query_scheduler(scheduler: str, scheduler_ids: Sequence[str]) -> dict[str, str]:
+def _query_scheduler(scheduler_name: str, scheduler_ids: Sequence[str]) -> dict[str, str]:
     """The scheduler's state of each job. Jobs that it has forgotten are absent; a job whose answer cannot be parsed is
     unknown, because no answer is not the end of a job."""
-    executor = _get_executor(scheduler)
+    executor = _get_executor(scheduler_name)
     states: dict[str, str] = {}
     # One query per job: an id that the scheduler has forgotten must not hide the others.
     for scheduler_id in scheduler_ids:
-        result = _run_command(executor.get_status_command([scheduler_id]), scheduler)
+        result = _run_command(executor.get_status_command([scheduler_id]), scheduler_name)
         if result.returncode and _JOB_UNKNOWN_MESSAGE.search(result.stdout + result.stderr):
             continue
         try:
@@ -138,22 +138,22 @@ def _query_scheduler(scheduler: str, scheduler_ids: Sequence[str]) -> dict[str, 
     return states
 
 
-def _run_command(arguments: Sequence[str], scheduler: str) -> subprocess.CompletedProcess[str]:
+def _run_command(arguments: Sequence[str], scheduler_name: str) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(arguments, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
     except FileNotFoundError:
-        raise MachineError(f"There is no {arguments[0]} on this node, so {scheduler} cannot be queried.") from None
+        raise MachineError(f"There is no {arguments[0]} on this node, so {scheduler_name} cannot be queried.") from None
     except subprocess.TimeoutExpired:
-        raise MachineError(f"{scheduler} did not answer within {_TIMEOUT_S:g} s: {' '.join(arguments)}.") from None
+        raise MachineError(f"{scheduler_name} did not answer within {_TIMEOUT_S:g} s: {' '.join(arguments)}.") from None
 
 
-def _get_executor(scheduler: str) -> BatchSchedulerExecutor:
+def _get_executor(scheduler_name: str) -> BatchSchedulerExecutor:
     from psij import JobExecutor
     from psij.executors.batch.batch_scheduler_executor import BatchSchedulerExecutorConfig
 
     # PSI/J would poll the scheduler from a thread; Sonde queries it only when a user asks for states.
     never = BatchSchedulerExecutorConfig(queue_polling_interval=_NEVER_S, initial_queue_polling_delay=_NEVER_S)
-    executor: Any = JobExecutor.get_instance(scheduler, config=never)
+    executor: Any = JobExecutor.get_instance(scheduler_name, config=never)
     return executor  # type: ignore[no-any-return]
 
 

@@ -45,7 +45,7 @@ class SignalWatch:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler or signal.SIG_DFL)
@@ -58,22 +58,26 @@ class ChildProcess:
     """A running command. Its output goes to a file, so that it can outlive this process."""
 
     def __init__(
-        self, command: Sequence[str], messages: Path, environment: Mapping[str, str], directory: Path | None = None
+        self,
+        command: Sequence[str],
+        messages_file: Path,
+        added_variables: Mapping[str, str],
+        working_directory: Path | None = None,
     ) -> None:
-        with open_file_to_append(messages) as output:
+        with open_file_to_append(messages_file) as output:
             try:
                 self._process = subprocess.Popen(
                     list(command),
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=output,
-                    env={**os.environ, **environment},
-                    cwd=directory,
+                    env={**os.environ, **added_variables},
+                    cwd=working_directory,
                     process_group=0,
                 )
             except OSError as reason:
                 raise MachineError(f"{command[0]} does not start: {reason.strerror}.") from None
-        self._messages = messages
+        self._messages = messages_file
         self._kill_at: float | None = None
         self.is_stuck = False  # it was killed and did not end, because it waits in the kernel
         self._ended = os.pidfd_open(self._process.pid)

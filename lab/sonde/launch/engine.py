@@ -53,9 +53,9 @@ class Engine:
         """The version that the engine prints."""
         return self._run_engine(["--version"]).stdout.strip().removeprefix(f"{ENGINE_NAME} ")
 
-    def list_backends(self, directory: Path | None = None) -> list[dict[str, Any]]:
+    def list_backends(self, target_directory: Path | None = None) -> list[dict[str, Any]]:
         """One entry per backend: name, whether it is usable, and the reason if not."""
-        options = ["--on", str(directory)] if directory else []
+        options = ["--on", str(target_directory)] if target_directory else []
         answer = self._request_json(["backends", "--json", *options])
         entries = answer.get("backends", []) if isinstance(answer, Mapping) else answer
         return [entry for entry in entries if isinstance(entry, dict)]
@@ -66,16 +66,16 @@ class Engine:
         return answer if isinstance(answer, dict) else {}
 
     def remove_leftovers(
-        self, directory: Path | str, dry_run: bool, include_other_folders: bool = False
+        self, searched_directory: Path | str, dry_run: bool, include_other_folders: bool = False
     ) -> list[dict[str, Any]]:
-        """Removes what killed runs left below `directory`; with `dry_run` only reports what would be removed.
-        `include_other_folders`: also in directories outside `directory` that a run's manifest names.
+        """Removes what killed runs left below `searched_directory`; with `dry_run` only reports what would be removed.
+        `include_other_folders`: also in directories outside `searched_directory` that a run's manifest names.
 
         One entry per run directory: `run`, `files`, `bytes`, `directories` (each in which files are removed), `outside`
-        (those of them outside `directory`), `left` (files that stay), or `kept` (why all of it stays).
+        (those of them outside `searched_directory`), `left` (files that stay), or `kept` (why all of it stays).
         """
         flags = [*(["--dry-run"] if dry_run else []), *(["--yes"] if include_other_folders else [])]
-        arguments = ["clean", str(directory), "--json", *flags]
+        arguments = ["clean", str(searched_directory), "--json", *flags]
         answer = self._request_json(arguments, timeout_s=None, accepted_exit_codes=(EXIT_FAILED, EXIT_BAD_INPUT))
         return [entry for entry in answer if isinstance(entry, dict)] if isinstance(answer, list) else []
 
@@ -83,11 +83,11 @@ class Engine:
         """Checks a plan with the engine without running it. Raises UserError with the engine's message."""
         self._run_engine(["run", str(plan_file), "--dry-run"])
 
-    def resolve_plan(self, plan: Mapping[str, Any], process_count: int) -> dict[str, Any]:
+    def resolve_plan(self, plan_document: Mapping[str, Any], process_count: int) -> dict[str, Any]:
         """The plan as the engine resolves it for `process_count` processes on one node, and what it would touch:
         `space`, and for each phase `files`, `segments`, `operations`, `bytes` of one pass. Raises UserError with the
         engine's message."""
-        request = json.dumps({"plan": plan, "processes": process_count})
+        request = json.dumps({"plan": plan_document, "processes": process_count})
         try:
             answer = json.loads(self._run_engine(["resolve", "--lines", "-"], standard_input=request).stdout)
         except ValueError:
@@ -113,11 +113,12 @@ class Engine:
     def _run_engine(
         self,
         arguments: Sequence[str],
-        timeout: float | None = 60,
-        accepted: Sequence[int] = (),
+        timeout_s: float | None = 60,
+        accepted_exit_codes: Sequence[int] = (),
         standard_input: str = "",
     ) -> subprocess.CompletedProcess[str]:
-        """Runs a command of the engine. Raises the error of its exit code unless that is 0 or in `accepted`."""
+        """Runs a command of the engine. Raises the error of its exit code unless that is 0 or in
+        `accepted_exit_codes`."""
         try:
             answer = subprocess.run(
                 [str(self.path), *arguments],
@@ -125,28 +126,28 @@ class Engine:
                 capture_output=True,
                 text=True,
                 errors="replace",
-                timeout=timeout,
+                timeout=timeout_s,
                 check=False,
             )
         except OSError as reason:
             raise MachineError(f"The engine {self.path} does not start: {reason.strerror}.") from None
         except subprocess.TimeoutExpired:
             raise MachineError(
-                f"The engine gave no answer to `{arguments[0]}` within {timeout:.0f} s: the file system may hang."
+                f"The engine gave no answer to `{arguments[0]}` within {timeout_s:.0f} s: the file system may hang."
             ) from None
-        if answer.returncode not in (EXIT_OK, *accepted):
+        if answer.returncode not in (EXIT_OK, *accepted_exit_codes):
             raise make_engine_error(answer.returncode, find_engine_message(answer.stderr))
         return answer
 
 
-def find_engine_message(messages: str) -> str:
+def find_engine_message(stderr_text: str) -> str:
     """The message of the engine or simulator in what was printed to stderr: the last line that begins with the name of
     one of them, else what a launcher printed about a lost process, else the last line."""
-    lines = [line.strip() for line in messages.splitlines() if line.strip()]
+    lines = [line.strip() for line in stderr_text.splitlines() if line.strip()]
     engine_lines = [line for line in lines if line.startswith(_MESSAGE_PREFIXES)]
     if not engine_lines:
         for pattern in _LOST_PROCESS:
-            match = re.search(pattern, messages, re.MULTILINE)
+            match = re.search(pattern, stderr_text, re.MULTILINE)
             if match:
                 return f"A process of the run was lost: {match[1].strip()}"
     message = (engine_lines or lines or [""])[-1]
@@ -154,14 +155,16 @@ def find_engine_message(messages: str) -> str:
     return message.removeprefix(next(prefixes, "")).strip()
 
 
-def make_engine_error(returncode: int, message: str, program: str = "The engine") -> UserError:
-    """The error for `program` (the engine, or the launcher that started it), which printed `message` and ended with
-    `returncode` (negative: a signal)."""
-    text = format_as_sentence(message)
+def make_engine_error(returncode: int, stderr_message: str, program_name: str = "The engine") -> UserError:
+    """The error for `program_name` (the engine, or the launcher that started it), which printed `stderr_message` and
+    ended with `returncode` (negative: a signal)."""
+    text = format_as_sentence(stderr_message)
     if returncode < 0:
         hint = "Perhaps the machine ran out of memory." if -returncode == signal.SIGKILL and not text else ""
-        return RunFailedError(" ".join(f"{program} was ended by {_get_signal_name(-returncode)}. {text}{hint}".split()))
-    text = text or f"{program} ended with exit code {returncode} and printed nothing."
+        return RunFailedError(
+            " ".join(f"{program_name} was ended by {_get_signal_name(-returncode)}. {text}{hint}".split())
+        )
+    text = text or f"{program_name} ended with exit code {returncode} and printed nothing."
     if returncode == EXIT_OK:
         return UserError(text)
     # Launchers have other codes: a process that died, or (126, 127) a program that could not be started.

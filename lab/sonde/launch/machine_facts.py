@@ -49,7 +49,7 @@ class MachineFact:
     essential: bool = False  # without it nothing works
 
 
-def collect_machine_facts(directory: Path | None, archive: Path) -> list[MachineFact]:
+def collect_machine_facts(probed_directory: Path | None, archive_folder: Path) -> list[MachineFact]:
     """All facts about this machine. Never raises: what cannot be determined is a fact too."""
     facts = [_make_lab_fact(), MachineFact("installed", YES, describe_installation())]
     try:
@@ -57,14 +57,16 @@ def collect_machine_facts(directory: Path | None, archive: Path) -> list[Machine
         facts.append(_make_engine_fact(engine))
     except UserError as reason:
         return [*facts, MachineFact("engine", NO, str(reason), essential=True)]
-    facts += _list_engine_facts(lambda: _make_machine_facts(engine.probe_directory(directory or Path(".")), directory))
-    facts += _list_engine_facts(lambda: [_make_backend_fact(entry) for entry in engine.list_backends(directory)])
+    facts += _list_engine_facts(
+        lambda: _make_machine_facts(engine.probe_directory(probed_directory or Path(".")), probed_directory)
+    )
+    facts += _list_engine_facts(lambda: [_make_backend_fact(entry) for entry in engine.list_backends(probed_directory)])
     facts += [
         _make_drop_caches_fact(),
         make_write_back_fact(),
         *_list_limit_facts(),
         *_make_mpi_facts(engine),
-        _make_archive_fact(archive),
+        _make_archive_fact(archive_folder),
     ]
     return facts
 
@@ -91,18 +93,18 @@ def _make_engine_fact(engine: Engine) -> MachineFact:
     return MachineFact("engine", YES, text)
 
 
-def _make_machine_facts(node: dict[str, Any], directory: Path | None) -> list[MachineFact]:
-    file_system = node.get("file_system") or {}
-    facts = [_make_cpu_fact(node), _make_load_fact(len(os.sched_getaffinity(0))), _make_clock_fact(node)]
-    if directory is not None:
-        facts += [_make_file_system_fact(directory, file_system), _make_direct_io_fact(file_system)]
+def _make_machine_facts(node_facts: dict[str, Any], probed_directory: Path | None) -> list[MachineFact]:
+    file_system = node_facts.get("file_system") or {}
+    facts = [_make_cpu_fact(node_facts), _make_load_fact(len(os.sched_getaffinity(0))), _make_clock_fact(node_facts)]
+    if probed_directory is not None:
+        facts += [_make_file_system_fact(probed_directory, file_system), _make_direct_io_fact(file_system)]
     return facts
 
 
-def _make_cpu_fact(node: dict[str, Any]) -> MachineFact:
-    usable, memory = len(os.sched_getaffinity(0)), node.get("memory_bytes")
+def _make_cpu_fact(node_facts: dict[str, Any]) -> MachineFact:
+    usable, memory = len(os.sched_getaffinity(0)), node_facts.get("memory_bytes")
     text = f"{usable} cores usable" + (f", {format_bytes(memory)} memory" if memory else "")
-    return MachineFact("machine", YES, f"{node.get('host', platform.node())}: {text}, Linux {platform.release()}")
+    return MachineFact("machine", YES, f"{node_facts.get('host', platform.node())}: {text}, Linux {platform.release()}")
 
 
 def _make_load_fact(core_count: int) -> MachineFact:
@@ -118,8 +120,8 @@ def _make_load_fact(core_count: int) -> MachineFact:
     return MachineFact("load", PARTLY, text, "Other programs use this machine: numbers are doubtful until they end.")
 
 
-def _make_clock_fact(node: dict[str, Any]) -> MachineFact:
-    source = str(node.get("clock", "unknown"))
+def _make_clock_fact(node_facts: dict[str, Any]) -> MachineFact:
+    source = str(node_facts.get("clock", "unknown"))
     if source.startswith(("tsc", "cntvct")):
         return MachineFact("clock", YES, f"{source}: the processor's own counter, a few nanoseconds a reading")
     kernel = _read_first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource")

@@ -30,12 +30,12 @@ def find_mounter() -> Path:
     return locate_component(MOUNTER_COMPONENT).path
 
 
-def mount_machine(arguments: Sequence[str], in_foreground: bool) -> int:
+def mount_machine(mount_arguments: Sequence[str], in_foreground: bool) -> int:
     """Starts the program and returns its exit code; in the background it returns once the directory is mounted."""
-    directory = Path(arguments[0])
+    directory = Path(mount_arguments[0])
     if (directory / _CONTROL_FILE / "faults").is_file():
         raise UserError(f"A machine is mounted on {directory} already; `sonde unmount {directory}` ends it.")
-    command = [str(find_mounter()), "mount", *arguments]
+    command = [str(find_mounter()), "mount", *mount_arguments]
     if in_foreground:
         return subprocess.run([*command, "--foreground"], check=False).returncode
     answer = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)

@@ -66,14 +66,16 @@ def build_mpi_module(engine: Engine, wrapper: Path | None = None) -> BuiltMpiMod
     return BuiltMpiModule(target, compiler)
 
 
-def _find_wrapper(requested: Path | None) -> Path:
-    candidates = (str(requested),) if requested is not None else COMPILER_WRAPPERS
+def _find_wrapper(requested_wrapper: Path | None) -> Path:
+    candidates = (str(requested_wrapper),) if requested_wrapper is not None else COMPILER_WRAPPERS
     for candidate in candidates:
         path = shutil.which(candidate)
         if path is not None:
             return Path(path)
-    if requested is not None:
-        raise UserError(f"--wrapper {requested} is not a program that can be run; name the MPI's C++ compiler wrapper.")
+    if requested_wrapper is not None:
+        raise UserError(
+            f"--wrapper {requested_wrapper} is not a program that can be run; name the MPI's C++ compiler wrapper."
+        )
     raise MachineError(
         "There is no compiler wrapper of an MPI on PATH (mpicxx): load the site's MPI module, or name the wrapper with"
         " --wrapper PROGRAM."
@@ -89,17 +91,17 @@ def _find_sources() -> Path:
     raise MachineError("The sources of the MPI module are not part of this installation; install sonde again.")
 
 
-def _run_compiler(command: list[str], failure: str) -> None:
+def _run_compiler(command: list[str], failure_text: str) -> None:
     answer = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if answer.returncode != 0:
         lines = [line.strip() for line in answer.stderr.splitlines() if "error" in line.lower()]
-        raise MachineError(f"{failure}: {lines[0] if lines else f'exit code {answer.returncode}'}")
+        raise MachineError(f"{failure_text}: {lines[0] if lines else f'exit code {answer.returncode}'}")
 
 
-def _check_module_loads(engine: Engine, module: Path) -> None:
+def _check_module_loads(engine: Engine, module_file: Path) -> None:
     """Raises UserError when the engine cannot start one process with the module."""
-    ior_arguments = ["ior", "-a", "MPIIO", "-w", "-t", "8", "-b", "8", "-o", str(module.parent / "data")]
-    sonde_arguments = ["--sonde-launch", "mpi", "--sonde-mpi-module", str(module), "--sonde-report", "none"]
+    ior_arguments = ["ior", "-a", "MPIIO", "-w", "-t", "8", "-b", "8", "-o", str(module_file.parent / "data")]
+    sonde_arguments = ["--sonde-launch", "mpi", "--sonde-mpi-module", str(module_file), "--sonde-report", "none"]
     environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     answer = subprocess.run(
         [str(engine.path), *ior_arguments, *sonde_arguments],

@@ -57,11 +57,11 @@ def find_iobuf_include_folder() -> Path:
     raise MachineError("The header ffio.h is not part of this installation; install sonde again.")
 
 
-def make_preload_environment(library: Path, **variables: str) -> dict[str, str]:
+def make_preload_environment(library_file: Path, **variables: str) -> dict[str, str]:
     """The environment of a program under the library. Libraries that are preloaded already come after ours."""
     preloaded = os.environ.get("LD_PRELOAD", "").split()
     others = [path for path in preloaded if Path(path).name != LIBRARY_NAME]
-    return {**os.environ, "LD_PRELOAD": " ".join([str(library), *others]), **variables}
+    return {**os.environ, "LD_PRELOAD": " ".join([str(library_file), *others]), **variables}
 
 
 def find_interceptable_program(program_name: str, preload_library: Path) -> Path:
@@ -93,27 +93,27 @@ def require_interceptable_calls(program_path: Path, program_name: str) -> None:
             )
 
 
-def _list_libraries(program: Path) -> list[Path]:
-    header = read_elf_header(program)
+def _list_libraries(program_file: Path) -> list[Path]:
+    header = read_elf_header(program_file)
     if header is None or not header.interpreter:
         return []
     try:
         listing = subprocess.run(
-            [header.interpreter, "--list", program], capture_output=True, text=True, check=False, timeout=30
+            [header.interpreter, "--list", program_file], capture_output=True, text=True, check=False, timeout=30
         ).stdout
     except (OSError, subprocess.TimeoutExpired):
         return []
     return [Path(path).resolve() for path in re.findall(r"=> (/\S+) \(0x", listing)]
 
 
-def validate_iobuf_settings(library: Path, variables: Mapping[str, str]) -> None:
+def validate_iobuf_settings(library_file: Path, variables: Mapping[str, str]) -> None:
     """Raises UserError when the library does not understand its settings. In a job script the library warns and
     continues, like IOBUF; a user who types the settings can correct them. The check runs `true` under the library and
     reads its warnings."""
     program = shutil.which("true")
     if program is None:
         return
-    environment = make_preload_environment(library, **variables)
+    environment = make_preload_environment(library_file, **variables)
     try:
         messages = subprocess.run(
             [program], env=environment, capture_output=True, text=True, check=False, timeout=30

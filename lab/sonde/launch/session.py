@@ -144,13 +144,16 @@ class EngineSession:
             for path, _ in present:
                 folder.remove_file(path.name)
 
-    def _run_stage(self, stage: int | None, stage_record: Path, signals: SignalWatch) -> tuple[int, str]:
+    def _run_stage(self, stage_number: int | None, stage_record: Path, signals: SignalWatch) -> tuple[int, str]:
         """Runs one stage. Returns the exit status and what the processes printed."""
         launch = self._launch
         variables = {**launch.launcher.make_environment(), **launch.environment}
         deadline = _compute_deadline(launch)
         child = ChildProcess(
-            launch.make_stage_command(stage, stage_record), launch.folder / MESSAGES_FILE, variables, launch.directory
+            launch.make_stage_command(stage_number, stage_record),
+            launch.folder / MESSAGES_FILE,
+            variables,
+            launch.directory,
         )
         self._on_start(child.pid)
         record_file = GrowingFile(stage_record)

@@ -193,31 +193,33 @@ def _require_batch_value(location: str, batch_value: str) -> None:
         ) from None
 
 
-def _read_site_value(location: str, value_form: str, value: Any) -> Any:
+def _read_site_value(location: str, value_form: str, toml_value: Any) -> Any:
     if value_form == "duration":
-        return _read_duration(location, value)
+        return _read_duration(location, toml_value)
     if value_form == "count":
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise UserError(f"{location} is {value!r}; write a whole number from 1.")
-        return value
+        if isinstance(toml_value, bool) or not isinstance(toml_value, int) or toml_value < 1:
+            raise UserError(f"{location} is {toml_value!r}; write a whole number from 1.")
+        return toml_value
     if value_form == "list":
-        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise UserError(f'{location} is {value!r}; write a list of texts: ["a", "b"].')
-        return tuple(value)
+        if not isinstance(toml_value, list) or not all(isinstance(item, str) for item in toml_value):
+            raise UserError(f'{location} is {toml_value!r}; write a list of texts: ["a", "b"].')
+        return tuple(toml_value)
     if value_form == "table":
-        if not isinstance(value, dict) or any(isinstance(item, dict | list) for item in value.values()):
-            raise UserError(f'{location} is {value!r}; write a table of texts: {{ a = "b" }}.')
-        return {key: str(item).lower() if isinstance(item, bool) else str(item) for key, item in value.items()}
-    if not isinstance(value, str):
-        raise UserError(f"{location} is {value!r}; write a text in quotation marks.")
-    return value
+        if not isinstance(toml_value, dict) or any(isinstance(item, dict | list) for item in toml_value.values()):
+            raise UserError(f'{location} is {toml_value!r}; write a table of texts: {{ a = "b" }}.')
+        return {key: str(item).lower() if isinstance(item, bool) else str(item) for key, item in toml_value.items()}
+    if not isinstance(toml_value, str):
+        raise UserError(f"{location} is {toml_value!r}; write a text in quotation marks.")
+    return toml_value
 
 
-def _read_duration(location: str, value: Any) -> float:
+def _read_duration(location: str, duration_value: Any) -> float:
     try:
-        seconds = parse_duration(value) if isinstance(value, str) else 0.0
+        seconds = parse_duration(duration_value) if isinstance(duration_value, str) else 0.0
     except UnitError:
         seconds = 0.0
     if seconds < _MIN_TIME_LIMIT_S:
-        raise UserError(f'{location} is {value!r}; write a time limit of a minute or more, like "30 min" or "2 h".')
+        raise UserError(
+            f'{location} is {duration_value!r}; write a time limit of a minute or more, like "30 min" or "2 h".'
+        )
     return seconds

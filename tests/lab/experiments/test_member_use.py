@@ -172,7 +172,7 @@ def test_binding_to_numa_nodes_without_a_launcher_is_refused() -> None:
 def test_pin_of_an_experiment_is_in_the_plan_of_its_cells(tmp_path: Path, pin: str, expected: bool) -> None:
     document = {"id": "e", "plan": {"phases": [{"id": "w", "op": "write"}]}, "clients": {"pin": pin}}
     request = build_request(document, tmp_path)
-    (cell,) = prepare_cells(request.experiment, request.locations.read_directories(), "g")
+    (cell,) = prepare_cells(request.experiment, request.locations.load_directories_with_system(), "g")
     assert cell.plan.document["tasks"] == {"pin": expected}
 
 

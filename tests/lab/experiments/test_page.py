@@ -270,7 +270,7 @@ def test_page_begins_with_verdicts_and_escapes_text(tmp_path: Path) -> None:
     results = Results(
         experiment, "group", tuple(folders), {}, directories={cell.id: "/scratch" for cell in experiment.cells}
     )
-    tables, judged = write_experiment_page(results, tmp_path / "page.html", formats=["csv", "json", "parquet"])
+    tables, judged = write_experiment_page(results, tmp_path / "page.html", data_formats=["csv", "json", "parquet"])
     html = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "Of 1 expectation 1 holds." in html
     assert html.index("Claims") < html.index("A figure") < html.index("All cells") < html.index("was assumed")

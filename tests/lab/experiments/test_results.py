@@ -60,7 +60,7 @@ def store_fake_run(
         plan,
         RunSetup(find_engine(), archive),
         lambda kind, line: None,
-        facts={"group": group, "role": role, **placement.to_facts()},
+        extra_run_facts={"group": group, "role": role, **placement.to_facts()},
     )
 
 
@@ -74,7 +74,7 @@ def test_runs_of_cell_are_in_order_of_time(fake_engine: Fake, archive: Path) -> 
     store_fake_run(store, "g1", 0, 0, 2)
     retest = {"group": "g1", "role": "retest", "experiment": {"nodes": 3}}  # as another tool has such a member
     other = Plan.from_document(DOCUMENT["plan"] | {"target": {"path": "/fake"}}, "x")
-    conduct_run(other, RunSetup(find_engine(), store), lambda kind, line: None, facts=retest)
+    conduct_run(other, RunSetup(find_engine(), store), lambda kind, line: None, extra_run_facts=retest)
     store_fake_run(store, "g2", 0, 0, 0)
 
     results = read_group_results(store, "last")

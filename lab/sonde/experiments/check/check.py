@@ -35,11 +35,11 @@ _MIN_CALIBRATION_S = 0.4
 _CALIBRATION_FILES = 200
 
 
-def describe_zero_size(system: Mapping[str, Any]) -> str:
+def describe_zero_size(file_system_facts: Mapping[str, Any]) -> str:
     """Returns text about a file system with a size of 0 bytes and what to do; the engine uses the same text."""
-    kind = str(system.get("type") or "a kind of its own")
+    kind = str(file_system_facts.get("type") or "a kind of its own")
     # A network client reports 0 until its servers have reported their sizes.
-    if system.get("network") or kind.startswith("fuse"):
+    if file_system_facts.get("network") or kind.startswith("fuse"):
         return (
             f"{kind}, which says that it has a size of 0 bytes: either its servers have not told theirs yet, so"
             f" try again in a minute, or it holds no data, so name another directory"
@@ -110,8 +110,8 @@ def store_check_result(result: CheckResult, archive: Archive) -> Path:
 class FileSystemCheck:
     """Runs one check of one directory."""
 
-    def __init__(self, target: Path, setup: RunSetup, is_full_check: bool, observer: CheckObserver) -> None:
-        self._target = target.absolute()
+    def __init__(self, target_directory: Path, setup: RunSetup, is_full_check: bool, observer: CheckObserver) -> None:
+        self._target = target_directory.absolute()
         self._setup = replace(setup, on_stop=self._request_stop)
         self._forward_stop = setup.on_stop
         self._stopped = False

@@ -108,24 +108,24 @@ def list_possible_figures(cpu_count: int, is_queued: bool, is_memory_backed: boo
     ]
 
 
-def _list_sequential_rows(suffix: str, crowd: str) -> list[FigureRow]:
-    part, section = f"sequential-{suffix}", f"Sequential, 1 MiB transfers, {crowd}"
+def _list_sequential_rows(part_suffix: str, task_label: str) -> list[FigureRow]:
+    part, section = f"sequential-{part_suffix}", f"Sequential, 1 MiB transfers, {task_label}"
     return [
-        FigureRow(part, "write", f"write-cached-{suffix}", section, "write, into page cache", interval="transfer"),
-        FigureRow(part, "write", f"write-storage-{suffix}", section, "write, until on storage"),
-        FigureRow(part, "write-direct", f"write-direct-{suffix}", section, "rewrite, direct"),
-        FigureRow(part, "read-cached", f"read-cached-{suffix}", section, "read, just written"),
-        FigureRow(part, "read-storage", f"read-storage-{suffix}", section, "read, cache emptied"),
-        FigureRow(part, "read-direct", f"read-direct-{suffix}", section, "read, direct"),
+        FigureRow(part, "write", f"write-cached-{part_suffix}", section, "write, into page cache", interval="transfer"),
+        FigureRow(part, "write", f"write-storage-{part_suffix}", section, "write, until on storage"),
+        FigureRow(part, "write-direct", f"write-direct-{part_suffix}", section, "rewrite, direct"),
+        FigureRow(part, "read-cached", f"read-cached-{part_suffix}", section, "read, just written"),
+        FigureRow(part, "read-storage", f"read-storage-{part_suffix}", section, "read, cache emptied"),
+        FigureRow(part, "read-direct", f"read-direct-{part_suffix}", section, "read, direct"),
     ]
 
 
-def _list_memory_rows(suffix: str, crowd: str) -> list[FigureRow]:
+def _list_memory_rows(part_suffix: str, task_label: str) -> list[FigureRow]:
     """Returns the rows of a file system in memory: cached and direct access are the same there."""
-    part, section = f"sequential-{suffix}", f"Sequential, 1 MiB transfers, {crowd}"
+    part, section = f"sequential-{part_suffix}", f"Sequential, 1 MiB transfers, {task_label}"
     return [
-        FigureRow(part, "write", f"write-{suffix}", section, "write"),
-        FigureRow(part, "read-cached", f"read-{suffix}", section, "read"),
+        FigureRow(part, "write", f"write-{part_suffix}", section, "write"),
+        FigureRow(part, "read-cached", f"read-{part_suffix}", section, "read"),
     ]
 
 

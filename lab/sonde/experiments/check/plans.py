@@ -67,18 +67,18 @@ class CheckPart:
 
 
 def plan_check_parts(
-    target: str, machine: CheckedMachine, speed: CalibratedSpeed, is_full_check: bool = False
+    target_directory: str, machine: CheckedMachine, speed: CalibratedSpeed, is_full_check: bool = False
 ) -> list[CheckPart]:
     """Returns all parts in the order of execution."""
     phase_seconds = FULL_S if is_full_check else QUICK_S
     counts = [1] if machine.cpus == 1 else [1, machine.cpus]
     check_parts = [
-        _make_sequential_part(target, machine, speed, tasks, phase_seconds, is_full_check) for tasks in counts
+        _make_sequential_part(target_directory, machine, speed, tasks, phase_seconds, is_full_check) for tasks in counts
     ]
-    check_parts.append(_make_random_part(target, machine, speed, phase_seconds, is_full_check))
-    check_parts.append(_make_small_files_part(target, machine, speed, phase_seconds, is_durable=False))
+    check_parts.append(_make_random_part(target_directory, machine, speed, phase_seconds, is_full_check))
+    check_parts.append(_make_small_files_part(target_directory, machine, speed, phase_seconds, is_durable=False))
     if not machine.memory_backed:
-        check_parts.append(_make_small_files_part(target, machine, speed, phase_seconds, is_durable=True))
+        check_parts.append(_make_small_files_part(target_directory, machine, speed, phase_seconds, is_durable=True))
     return check_parts
 
 
@@ -102,7 +102,9 @@ def estimate_check_seconds(machine: CheckedMachine, speed: CalibratedSpeed, is_f
     return total
 
 
-def build_calibration_plan(target: str, volume_bytes: int, evict_method: str, uses_direct_io: bool) -> dict[str, Any]:
+def build_calibration_plan(
+    target_directory: str, volume_bytes: int, evict_method: str, uses_direct_io: bool
+) -> dict[str, Any]:
     """Returns a plan that measures rates with one task and tests whether `evict_method` and O_DIRECT work."""
     phases: list[dict[str, Any]] = [
         {"id": "write", "op": "write"},
@@ -113,7 +115,7 @@ def build_calibration_plan(target: str, volume_bytes: int, evict_method: str, us
     return {
         "id": "check-calibration",
         "title": "Calibration: how large the volumes of the check must be",
-        "target": {"path": target},
+        "target": {"path": target_directory},
         "data": {
             "access": {
                 "transfer": format_exact_bytes(SEQUENTIAL_TRANSFER_BYTES),
@@ -126,9 +128,9 @@ def build_calibration_plan(target: str, volume_bytes: int, evict_method: str, us
     }
 
 
-def build_file_calibration_plan(target: str, file_count: int) -> dict[str, Any]:
+def build_file_calibration_plan(target_directory: str, file_count: int) -> dict[str, Any]:
     """Returns a plan that creates and removes a few small files with one task."""
-    document = _make_small_files_document(target, file_count, "none")
+    document = _make_small_files_document(target_directory, file_count, "none")
     document |= {"id": "check-calibration-files", "title": "Calibration: how many small files the check needs"}
     document["phases"] = [{"id": "create", "op": "write"}, {"id": "remove", "op": "remove"}]
     return document
@@ -153,7 +155,7 @@ def _compute_sequential_volume(
 
 
 def _make_sequential_part(
-    target: str,
+    target_directory: str,
     machine: CheckedMachine,
     speed: CalibratedSpeed,
     task_count: int,
@@ -190,7 +192,7 @@ def _make_sequential_part(
         "id": f"check-{key}",
         "title": f"Sequential, {load}, {format_bytes(SEQUENTIAL_TRANSFER_BYTES)} transfers",
         "calibrated": ["data.access.volume"],
-        "target": {"path": target},
+        "target": {"path": target_directory},
         "tasks": {"threads": task_count},
         "data": {
             "access": {
@@ -206,7 +208,7 @@ def _make_sequential_part(
 
 
 def _make_random_part(
-    target: str, machine: CheckedMachine, speed: CalibratedSpeed, phase_seconds: float, is_full_check: bool
+    target_directory: str, machine: CheckedMachine, speed: CalibratedSpeed, phase_seconds: float, is_full_check: bool
 ) -> CheckPart:
     volume = min(
         _compute_sequential_volume(machine, speed, phase_seconds, is_full_check), (64 if is_full_check else 8) * GIB
@@ -242,7 +244,7 @@ def _make_random_part(
         "id": "check-random",
         "calibrated": ["data.access.volume"],
         "title": f"Random, {format_bytes(SMALL_TRANSFER_BYTES)} transfers",
-        "target": {"path": target},
+        "target": {"path": target_directory},
         "tasks": {"threads": tasks},
         "data": {
             "access": {
@@ -257,7 +259,7 @@ def _make_random_part(
 
 
 def _make_small_files_part(
-    target: str, machine: CheckedMachine, speed: CalibratedSpeed, phase_seconds: float, is_durable: bool
+    target_directory: str, machine: CheckedMachine, speed: CalibratedSpeed, phase_seconds: float, is_durable: bool
 ) -> CheckPart:
     tasks = machine.cpus
     wanted = speed.files_per_s * (phase_seconds / 3 if is_durable else phase_seconds)
@@ -266,7 +268,7 @@ def _make_small_files_part(
         wanted = min(wanted, max_files / tasks, _FILE_REMOVAL_S * speed.removal_files_per_s / tasks)
     count = max(64, min(int(wanted), 400_000))
     count = max(16, min(count, int(0.1 * machine.available) // (tasks * 2 * SMALL_TRANSFER_BYTES)))
-    document = _make_small_files_document(target, count, "end" if is_durable else "none")
+    document = _make_small_files_document(target_directory, count, "end" if is_durable else "none")
     document["calibrated"] = ["data.files.count"]
     document["tasks"] = {"threads": tasks}
     if is_durable:
@@ -292,13 +294,13 @@ def _make_small_files_part(
     return CheckPart(key, document["title"], document, tasks)
 
 
-def _make_small_files_document(target: str, file_count: int, fsync: str) -> dict[str, Any]:
+def _make_small_files_document(target_directory: str, file_count: int, fsync_time: str) -> dict[str, Any]:
     return {
-        "target": {"path": target},
+        "target": {"path": target_directory},
         "data": {
             "files": {"mapping": "many", "count": file_count, "directories": "per_task"},
             "access": {"transfer": format_exact_bytes(SMALL_TRANSFER_BYTES), "segments": 1},
-            "io": {"fsync": fsync},
+            "io": {"fsync": fsync_time},
         },
         "limits": {"time": "60s"},
     }

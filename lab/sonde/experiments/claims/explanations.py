@@ -66,8 +66,8 @@ def _explain_plateau(function_call: MetricFunctionCall, evaluator: ClaimEvaluato
     return f"The {name} is within {distance_percent:.0f} % of its largest from {medians[knee][0]} on: the knee."
 
 
-def _is_on_plateau(upper_bound: float, median: float, largest: float) -> bool:
-    return max(median, upper_bound if upper_bound < float("inf") else median) >= PLATEAU_FRACTION * largest
+def _is_on_plateau(upper_bound: float, median: float, largest_median: float) -> bool:
+    return max(median, upper_bound if upper_bound < float("inf") else median) >= PLATEAU_FRACTION * largest_median
 
 
 def _explain_scatter(claim: Claim, evaluator: ClaimEvaluator, context: ClaimContext) -> str:

@@ -91,9 +91,9 @@ class CellGrid:
             if all(name in coordinates and coordinates[name] == value for name, value in fixed.items()):
                 yield coordinates, cell
 
-    def _resolve_axis_value(self, axis_name: str, value: Any) -> Any:
-        axis_place = self.axes[axis_name].find_axis_value(value) if axis_name in self.axes else None
-        return axis_place.value if axis_place is not None else value
+    def _resolve_axis_value(self, axis_name: str, value_or_label: Any) -> Any:
+        axis_place = self.axes[axis_name].find_axis_value(value_or_label) if axis_name in self.axes else None
+        return axis_place.value if axis_place is not None else value_or_label
 
     def find_cell(self, metric: MetricReference, context: ClaimContext) -> Cell:
         """Returns the cell of a metric in a context. Raises MissingError."""

@@ -96,36 +96,40 @@ class MeasuredRuns:
         records = [self._read(run.folder) for runs in self._runs.values() for run in runs]
         return sum(record is None or record.status != "done" for record in records)
 
-    def list_phase_records(self, phase: str, cell: Cell) -> list[tuple[str, RecordReader, PhaseRecord]]:
+    def list_phase_records(self, phase_id: str, cell: Cell) -> list[tuple[str, RecordReader, PhaseRecord]]:
         """Returns name, record and phase record of each run of a cell that finished the phase. Raises MissingError."""
         phases = [
-            (name, record, record.phases[phase])
+            (name, record, record.phases[phase_id])
             for name, record in self.list_finished_records(cell)
-            if phase in record.phases and record.phases[phase].end is not None
+            if phase_id in record.phases and record.phases[phase_id].end is not None
         ]
         if not phases:
-            raise MissingError(f"no run of cell {cell.id} finished a phase {phase}")
+            raise MissingError(f"no run of cell {cell.id} finished a phase {phase_id}")
         return phases
 
-    def _list_judged_records(self, metric: str, phase: str, cell: Cell) -> list[tuple[str, RecordReader, PhaseRecord]]:
+    def _list_judged_records(
+        self, metric_name: str, phase_id: str, cell: Cell
+    ) -> list[tuple[str, RecordReader, PhaseRecord]]:
         """Returns the `list_phase_records` that a claim about this metric may be judged on. Raises MissingError."""
-        records = self.list_phase_records(phase, cell)
-        if self._about is None or metric in CLIENT_METRICS:
+        records = self.list_phase_records(phase_id, cell)
+        if self._about is None or metric_name in CLIENT_METRICS:
             return records
         reasons = [describe_unusable_number(record, phase_record, self._about) for _, record, phase_record in records]
         judged = [entry for entry, reason in zip(records, reasons, strict=True) if not reason]
         if not judged:
-            raise MissingError(f"{phase} of cell {cell.id} is {reasons[-1]}")
+            raise MissingError(f"{phase_id} of cell {cell.id} is {reasons[-1]}")
         return judged
 
-    def collect_samples(self, metric: str, phase_id: str, cell: Cell) -> Samples:
+    def collect_samples(self, metric_name: str, phase_id: str, cell: Cell) -> Samples:
         values: list[tuple[str, float]] = []
-        for name, record, phase_record in self._list_judged_records(metric, phase_id, cell):
-            value = self._compute_metric(metric, record, phase_record, cell)
+        for name, record, phase_record in self._list_judged_records(metric_name, phase_id, cell):
+            value = self._compute_metric(metric_name, record, phase_record, cell)
             if value is not None:
                 values.append((name, value))
         if not values:
-            raise MissingError(f"no record of cell {cell.id} says {metric} of {phase_id} ({METRICS[metric][1]})")
+            raise MissingError(
+                f"no record of cell {cell.id} says {metric_name} of {phase_id} ({METRICS[metric_name][1]})"
+            )
         return Samples(
             tuple(value for _, value in values),
             tuple(name for name, _ in values),
@@ -180,13 +184,13 @@ class MeasuredRuns:
             raise MissingError(f"no record of cell {cell.id} says when tasks of {phase_id} were done")
         return ends_by_run
 
-    def collect_rate_curves(self, metric: str, phase_id: str, cell: Cell) -> Sequence[RateCurve]:
+    def collect_rate_curves(self, metric_name: str, phase_id: str, cell: Cell) -> Sequence[RateCurve]:
         curves = []
-        for _, _, phase_record in self._list_judged_records(metric, phase_id, cell):
+        for _, _, phase_record in self._list_judged_records(metric_name, phase_id, cell):
             series = phase_record.total_series
             if series is None or series.slice_s <= 0:
                 continue
-            amounts = series.ops if metric.startswith("operations") else series.bytes
+            amounts = series.ops if metric_name.startswith("operations") else series.bytes
             if any(amounts):
                 curves.append(RateCurve(tuple(float(value) for value in amounts), series.active, series.slice_s))
         if not curves:

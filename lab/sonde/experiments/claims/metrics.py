@@ -205,7 +205,7 @@ def list_task_ends(phase: PhaseRecord) -> list[float]:
     return [end - first_start for _, end in ends]
 
 
-def compute_member_metric(metric: str, phase: PhaseRecord, member_kind: str) -> list[float]:
+def compute_member_metric(metric_name: str, phase: PhaseRecord, member_kind: str) -> list[float]:
     """Returns a rate or time of each task or node; empty if the record lacks it.
 
     A node's rate is the sum over its tasks / the time from the first start to the last end of its tasks.
@@ -216,9 +216,9 @@ def compute_member_metric(metric: str, phase: PhaseRecord, member_kind: str) -> 
         "operations": lambda ops, _, seconds: ops / seconds,
         "time": lambda *row: row[2],
     }
-    if metric not in chosen:
+    if metric_name not in chosen:
         return []
-    return [chosen[metric](*row) for row in rows if row[2] > 0]
+    return [chosen[metric_name](*row) for row in rows if row[2] > 0]
 
 
 def _list_node_rows(phase: PhaseRecord) -> list[tuple[float, float, float]]:

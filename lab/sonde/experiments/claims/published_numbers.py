@@ -32,10 +32,10 @@ class PublishedNumbers:
     def restrict_to_subjects(self, claim_subjects: Sequence[str]) -> PublishedNumbers:
         return self  # a document classifies nothing
 
-    def collect_samples(self, metric: str, phase_id: str, cell: Cell) -> Samples:
-        published = self._numbers.get((metric, phase_id, cell.id))
+    def collect_samples(self, metric_name: str, phase_id: str, cell: Cell) -> Samples:
+        published = self._numbers.get((metric_name, phase_id, cell.id))
         if published is None:
-            raise MissingError(f"{metric} of {phase_id} in cell {cell.id} was not published")
+            raise MissingError(f"{metric_name} of {phase_id} in cell {cell.id} was not published")
         values = (
             tuple(float(number) for number in published) if isinstance(published, Sequence) else (float(published),)
         )
@@ -52,8 +52,8 @@ class PublishedNumbers:
     def collect_task_end_times(self, phase_id: str, cell: Cell) -> Sequence[Sequence[float]]:
         raise MissingError(f"when the tasks of {phase_id} were done was not published")
 
-    def collect_rate_curves(self, metric: str, phase_id: str, cell: Cell) -> Sequence[RateCurve]:
-        raise MissingError(f"{metric} of {phase_id} over time was not published as numbers")
+    def collect_rate_curves(self, metric_name: str, phase_id: str, cell: Cell) -> Sequence[RateCurve]:
+        raise MissingError(f"{metric_name} of {phase_id} over time was not published as numbers")
 
     def determine_interim_look(self, cell: Cell) -> InterimLook:
         return InterimLook.ONLY

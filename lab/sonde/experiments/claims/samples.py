@@ -43,10 +43,10 @@ class Samples:
 
 
 def compute_median_bounds(
-    values: Sequence[float], interim_look: InterimLook, confidence: float = CONFIDENCE
+    run_values: Sequence[float], interim_look: InterimLook, confidence: float = CONFIDENCE
 ) -> BoundedValue:
     """Returns the median of the values of one cell's runs, in order of time, with its confidence interval."""
-    interval = compute_median_interval(values, interim_look, confidence)
+    interval = compute_median_interval(run_values, interim_look, confidence)
     return BoundedValue(interval.value, interval.low, interval.high)
 
 
@@ -71,7 +71,7 @@ class SampleSource(Protocol):
         """Returns the source with only those numbers that a claim about `claim_subjects` (storage, cache) may be judged
         on."""
 
-    def collect_samples(self, metric: str, phase_id: str, cell: Cell) -> Samples:
+    def collect_samples(self, metric_name: str, phase_id: str, cell: Cell) -> Samples:
         """Returns the metric in each run of the cell, one value for each run."""
 
     def collect_member_values(
@@ -82,7 +82,7 @@ class SampleSource(Protocol):
     def collect_task_end_times(self, phase_id: str, cell: Cell) -> Sequence[Sequence[float]]:
         """Returns the end of each task in seconds from the first start, for each run."""
 
-    def collect_rate_curves(self, metric: str, phase_id: str, cell: Cell) -> Sequence[RateCurve]:
+    def collect_rate_curves(self, metric_name: str, phase_id: str, cell: Cell) -> Sequence[RateCurve]:
         """Returns the rate over time, for each run."""
 
     def determine_interim_look(self, cell: Cell) -> InterimLook:

@@ -97,7 +97,7 @@ class ClaimEvaluator:
         return Counter(classify_form(curve) for curve in curves)
 
     def compute_form_share(
-        self, function_call: MetricFunctionCall, form: str, context: ClaimContext
+        self, function_call: MetricFunctionCall, form_name: str, context: ClaimContext
     ) -> tuple[BoundedValue, Counter[str]]:
         """Returns the fraction of runs with this form and its interval, and the counts of all forms.
 
@@ -105,8 +105,8 @@ class ClaimEvaluator:
         """
         counts = self.count_forms_of_runs(function_call, context)
         if self._source.is_deterministic:
-            return BoundedValue.from_exact_value(counts[form] / counts.total()), counts
-        return compute_binomial_interval(counts[form], counts.total(), self._confidence), counts
+            return BoundedValue.from_exact_value(counts[form_name] / counts.total()), counts
+        return compute_binomial_interval(counts[form_name], counts.total(), self._confidence), counts
 
     def _get_samples(self, metric: MetricReference, context: ClaimContext) -> Samples:
         cell = self._grid.find_cell(metric, context)
@@ -219,12 +219,14 @@ class ClaimEvaluator:
             [compute_completion_tail(task_ends) for task_ends in runs], self._source.determine_interim_look(cell)
         )
 
-    def _evaluate_median_of_runs(self, values: list[float], interim_look: InterimLook) -> EvaluatedValue:
-        if not values:
+    def _evaluate_median_of_runs(self, run_values: list[float], interim_look: InterimLook) -> EvaluatedValue:
+        if not run_values:
             raise MissingError("a run with a rate above 0")
         if self._source.is_deterministic:
-            return EvaluatedValue(BoundedValue.from_exact_value(float(np.median(values))), _EXACT_RUNS)
-        return EvaluatedValue(compute_median_bounds(values, interim_look, self._confidence), len(values), MIN_OF_MEDIAN)
+            return EvaluatedValue(BoundedValue.from_exact_value(float(np.median(run_values))), _EXACT_RUNS)
+        return EvaluatedValue(
+            compute_median_bounds(run_values, interim_look, self._confidence), len(run_values), MIN_OF_MEDIAN
+        )
 
     def collect_samples_of_metric(self, metric: MetricReference, context: ClaimContext) -> tuple[str, Samples]:
         """Returns cell id and samples of a metric in a context. Raises MissingError."""
@@ -293,10 +295,12 @@ class ClaimEvaluator:
         confidence = adjust_level_for_looks([samples.look for _, _, samples in places], self._confidence)
         return EvaluatedValue(bootstrap_statistic(groups, statistic, confidence), runs)
 
-    def _make_statistic(self, function_name: str, places: list[tuple[object, Cell]]) -> Callable[[Floats], float]:
+    def _make_statistic(
+        self, function_name: str, values_with_cells: list[tuple[object, Cell]]
+    ) -> Callable[[Floats], float]:
         if function_name in _VALUE_STATISTICS:
             return _VALUE_STATISTICS[function_name]
-        sizes = np.array([self._get_size_at_axis_value(value, cell) for value, cell in places])
+        sizes = np.array([self._get_size_at_axis_value(value, cell) for value, cell in values_with_cells])
         return {
             "slope": lambda y: _compute_log_log_slope(sizes, y),
             "rank_correlation": lambda y: _compute_spearman_correlation(sizes, y),

@@ -181,14 +181,14 @@ def _evaluate_comparison(
     )
 
 
-def _estimate_more_runs(evaluated_value: EvaluatedValue, threshold: float) -> int | None:
+def _estimate_more_runs(evaluated_value: EvaluatedValue, claimed_threshold: float) -> int | None:
     if not evaluated_value.bounds.has_interval:  # too few runs, or a divisor that may be 0
         return (
             evaluated_value.runs_needed - evaluated_value.runs
             if evaluated_value.runs < evaluated_value.runs_needed
             else None
         )
-    return estimate_more_runs(evaluated_value.runs, evaluated_value.bounds, threshold)
+    return estimate_more_runs(evaluated_value.runs, evaluated_value.bounds, claimed_threshold)
 
 
 def _evaluate_form_comparison(

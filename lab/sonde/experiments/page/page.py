@@ -74,9 +74,9 @@ def evaluate_results(
 
 
 def write_experiment_page(
-    results: Results, page_file: Path, system: System | None = None, formats: Sequence[str] = ()
+    results: Results, page_file: Path, system: System | None = None, data_formats: Sequence[str] = ()
 ) -> tuple[list[Path], list[dict[str, Any]]]:
-    """Writes the page, and all numbers in each of `formats` (csv, json, parquet) in the same folder.
+    """Writes the page, and all numbers in each of `data_formats` (csv, json, parquet) in the same folder.
 
     Returns these files and the verdicts as JSON members. Without `system`, units and peaks come from the experiment's
     own system file, but only for simulated results: it does not describe other storage. Raises UserError.
@@ -86,7 +86,7 @@ def write_experiment_page(
         system = read_system(find_system_file(storage.system))
     runs, verdicts = evaluate_results(results, system, find_unmet_requirements(results, system))
     write_study_page(build_experiment_page(results, runs, verdicts), page_file)
-    tables = [page_file.with_suffix(f".{extension}") for extension in formats]
+    tables = [page_file.with_suffix(f".{extension}") for extension in data_formats]
     if tables:
         result_rows = build_result_table(runs)
         for path in tables:
@@ -197,21 +197,23 @@ def _make_verdict_section(claim_results: Sequence[ClaimResult]) -> StudySection:
     return StudySection("Claims", messages, [body])
 
 
-def _make_reason_markup(label: str, reason_text: str) -> Markup:
+def _make_reason_markup(label_text: str, reason_text: str) -> Markup:
     return (
-        Markup('<span class="why">{}{}.</span>').format(label, reason_text.rstrip(".")) if reason_text else Markup("")
+        Markup('<span class="why">{}{}.</span>').format(label_text, reason_text.rstrip("."))
+        if reason_text
+        else Markup("")
     )
 
 
 def _make_figure_or_table_section(
     figure_or_table: FigureDescription | TableDescription,
-    kind: str,
+    section_noun: str,
     make_texts_and_charts: Callable[..., tuple[list[str], list[Markup]]],
     measured_runs: MeasuredRuns,
 ) -> StudySection:
     messages, parts = make_texts_and_charts(figure_or_table, measured_runs)
     source = [f"In the form of: {figure_or_table.source}."] if figure_or_table.source else []
-    return StudySection(figure_or_table.title or f"{kind} {figure_or_table.id}", [*source, *messages], parts)
+    return StudySection(figure_or_table.title or f"{section_noun} {figure_or_table.id}", [*source, *messages], parts)
 
 
 def _make_missing_cells_section(results: Results) -> list[StudySection]:

@@ -115,26 +115,26 @@ def canonicalize_axis_values(experiment: Experiment, values_by_axis: Mapping[str
     }
 
 
-def _get_divisor(divisor_kind: str, measured_runs: MeasuredRuns, cell: Cell, phase: str) -> float:
+def _get_divisor(divisor_kind: str, measured_runs: MeasuredRuns, cell: Cell, phase_id: str) -> float:
     if divisor_kind == "unit":
         return measured_runs.count_storage_units(cell)
     if divisor_kind == "target":
         return measured_runs.count_storage_targets(cell)
-    _, record, _ = measured_runs.list_phase_records(phase, cell)[0]
+    _, record, _ = measured_runs.list_phase_records(phase_id, cell)[0]
     run_line = record.run
     if divisor_kind == "node":
         return float((run_line.nodes if run_line else None) or 1)
     return float((run_line.tasks if run_line else None) or 1)
 
 
-def format_axis_value(experiment: Experiment, axis_name: str, coordinate: Any) -> str:
+def format_axis_value(experiment: Experiment, axis_name: str, axis_value: Any) -> str:
     """Returns the label of a place on an axis, a phase or a plan."""
     if axis_name == PLAN_COORDINATE:
-        title = next((plan.title for plan in experiment.file.plans if plan.id == coordinate), "")
-        return title or str(coordinate)
+        title = next((plan.title for plan in experiment.file.plans if plan.id == axis_value), "")
+        return title or str(axis_value)
     axis = next((plan for plan in experiment.axes if plan.name == axis_name), None)
-    axis_value = axis.find_axis_value(coordinate) if axis is not None else None
-    return axis_value.label if axis_value is not None else str(coordinate)
+    sweep_value = axis.find_axis_value(axis_value) if axis is not None else None
+    return sweep_value.label if sweep_value is not None else str(axis_value)
 
 
 def format_axis_name_and_value(experiment: Experiment, axis_name: str, axis_value: Any) -> str:
@@ -157,9 +157,9 @@ def make_chart_title(experiment: Experiment, shared_coordinates: Mapping[str, An
     )
 
 
-def make_not_drawn_sentence(sentence_head: str, reason: object) -> str:
+def make_not_drawn_sentence(sentence_head: str, reason_text: object) -> str:
     """Returns one sentence, for example "Not drawn: no run of cell base has it."."""
-    return f"{sentence_head}: {str(reason).rstrip('.')}."
+    return f"{sentence_head}: {str(reason_text).rstrip('.')}."
 
 
 def order_axis_values(experiment: Experiment, axis_name: str, axis_values: Sequence[Any]) -> list[Any]:
@@ -172,11 +172,11 @@ def order_axis_values(experiment: Experiment, axis_name: str, axis_values: Seque
     return unique
 
 
-def parse_axis_numbers(places: Sequence[Any]) -> list[float] | None:
+def parse_axis_numbers(axis_values: Sequence[Any]) -> list[float] | None:
     """Returns the number of each place; None if a place has no number or two have the same."""
-    place_values = [parse_axis_number(number) for number in places]
+    place_values = [parse_axis_number(number) for number in axis_values]
     defined = [number for number in place_values if number is not None]
-    return defined if len(defined) == len(places) and len(set(defined)) == len(defined) else None
+    return defined if len(defined) == len(axis_values) and len(set(defined)) == len(defined) else None
 
 
 def split_points_into_charts(

@@ -189,8 +189,8 @@ def _format_median_and_bounds(bounded_value: BoundedValue | None, unit: str) -> 
     return f"{value} [{low}, {high}]"
 
 
-def _format_measured_to_published_ratio(ratio: BoundedValue | None) -> str:
-    return "–" if ratio is None else format_number(ratio.value)
+def _format_measured_to_published_ratio(measured_to_published: BoundedValue | None) -> str:
+    return "–" if measured_to_published is None else format_number(measured_to_published.value)
 
 
 def _make_shape_key(comparison: PublishedComparison) -> object:
@@ -230,10 +230,14 @@ class PublishedLine:
 
 
 def make_published_curves(
-    figure: FigureDescription, measured_runs: MeasuredRuns, shared_coordinates: Mapping[str, Any], places: Sequence[Any]
+    figure: FigureDescription,
+    measured_runs: MeasuredRuns,
+    shared_coordinates: Mapping[str, Any],
+    measured_axis_values: Sequence[Any],
 ) -> list[PublishedLine]:
     """Returns the lines of published numbers in one chart. `shared_coordinates` has the coordinates that all its points
-    share; `places` are the measured places on the x axis. A number without such a place is drawn at each of them."""
+    share; `measured_axis_values` are the measured places on the x axis. A number without such a place is drawn at each
+    of them."""
     lines: dict[str, tuple[Any, dict[Any, float]]] = {}
     fixed_places = {**canonicalize_axis_values(measured_runs.experiment, figure.where or {}), **shared_coordinates}
     for published in measured_runs.experiment.file.published:
@@ -260,7 +264,11 @@ def make_published_curves(
         series = metric_places.get(figure.series) if figure.series else None
         line = lines.setdefault(json.dumps(series, default=str), (series, {}))[1]
         value = parse_published_number(published.value, find_unit_of_value(metric))
-        line.update({metric_places[figure.x]: value} if figure.x in metric_places else dict.fromkeys(places, value))
+        line.update(
+            {metric_places[figure.x]: value}
+            if figure.x in metric_places
+            else dict.fromkeys(measured_axis_values, value)
+        )
     return [PublishedLine(series, values) for series, values in lines.values()]
 
 

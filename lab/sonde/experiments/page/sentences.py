@@ -23,9 +23,9 @@ def format_number(value: float, significant_digits: int = 3) -> str:
     return f"{value:.{significant_digits}g}"
 
 
-def format_unit_suffix(unit: str) -> str:
+def format_unit_suffix(metric_unit: str) -> str:
     """Returns the unit to print after a number; empty for a ratio."""
-    return "" if unit == "1" else unit
+    return "" if metric_unit == "1" else metric_unit
 
 
 def format_amount(value: float, unit: str) -> str:

@@ -64,9 +64,9 @@ def make_table_section(table_entry: TableDescription, measured_runs: MeasuredRun
     return messages, [render_html_table(columns, body, table_entry.title or table_entry.id, text_columns=len(names))]
 
 
-def _format_metric_cells(points_by_metric: dict[str, FigurePoint], metrics: Sequence[str]) -> list[str]:
+def _format_metric_cells(points_by_metric: dict[str, FigurePoint], metric_names: Sequence[str]) -> list[str]:
     cells = []
-    for metric in metrics:
+    for metric in metric_names:
         point = points_by_metric.get(metric)
         if point is None:
             cells += ["–", "–", "–"]
@@ -113,16 +113,16 @@ def make_all_cells_section(measured_runs: MeasuredRuns) -> tuple[list[str], list
     ] if body else []
 
 
-def _make_cell_row(measured_runs: MeasuredRuns, cell: Cell, phase: str) -> list[str]:
+def _make_cell_row(measured_runs: MeasuredRuns, cell: Cell, phase_id: str) -> list[str]:
     try:
-        metric, samples = "bandwidth", measured_runs.collect_samples("bandwidth", phase, cell)
+        metric, samples = "bandwidth", measured_runs.collect_samples("bandwidth", phase_id, cell)
     except MissingError:
-        metric, samples = "operations", measured_runs.collect_samples("operations", phase, cell)
+        metric, samples = "operations", measured_runs.collect_samples("operations", phase_id, cell)
     bounds, unit = samples.compute_median_bounds(), METRICS[metric][0]
     has_interval = bounds.low is not None and bounds.high is not None
     interval_text = (
         f"{format_amount(bounds.limits[0], unit)} … {format_amount(bounds.limits[1], unit)}" if has_interval else "–"
     )
-    time = measured_runs.collect_samples("time", phase, cell).compute_median_bounds().value
-    rate, scatter = format_amount(bounds.value, unit), _format_scatter(FigurePoint({}, cell, phase, metric, samples))
-    return [cell.id, phase, rate, interval_text, scatter, format_seconds(time), str(samples.count)]
+    time = measured_runs.collect_samples("time", phase_id, cell).compute_median_bounds().value
+    rate, scatter = format_amount(bounds.value, unit), _format_scatter(FigurePoint({}, cell, phase_id, metric, samples))
+    return [cell.id, phase_id, rate, interval_text, scatter, format_seconds(time), str(samples.count)]

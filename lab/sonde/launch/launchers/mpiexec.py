@@ -87,10 +87,10 @@ def find_mpiexec() -> MpiexecProgram:
     )
 
 
-def _identify_mpiexec(program: Path) -> MpiexecProgram:
+def _identify_mpiexec(program_file: Path) -> MpiexecProgram:
     try:
         answer = subprocess.run(
-            [str(program), "--version"],
+            [str(program_file), "--version"],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -98,12 +98,12 @@ def _identify_mpiexec(program: Path) -> MpiexecProgram:
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
-        return MpiexecProgram(program, "unknown")
+        return MpiexecProgram(program_file, "unknown")
     text = answer.stdout + answer.stderr
     first = next((line.strip() for line in text.splitlines() if line.strip()), "")
     if "HYDRA" in text or "Intel(R) MPI" in text:
         version = next((line.split(":", 1)[1].strip() for line in text.splitlines() if "Version:" in line), first)
-        return MpiexecProgram(program, "hydra", version)
+        return MpiexecProgram(program_file, "hydra", version)
     if "Open MPI" in text or "OpenRTE" in text or "PRTE" in text:
-        return MpiexecProgram(program, "openmpi", first)
-    return MpiexecProgram(program, "unknown", first)
+        return MpiexecProgram(program_file, "openmpi", first)
+    return MpiexecProgram(program_file, "unknown", first)

@@ -71,15 +71,16 @@ def _read_arguments(arguments: Sequence[str]) -> dict[str, str]:
     return values
 
 
-def _read_hosts(text: str) -> list[str]:
-    """The names of `text`: separated by commas, with ranges, or `@FILE` with such names in each line (# comments)."""
-    if text.startswith("@"):
+def _read_hosts(hosts_argument: str) -> list[str]:
+    """The names of `hosts_argument`: separated by commas, with ranges, or `@FILE` with such names in each line (#
+    comments)."""
+    if hosts_argument.startswith("@"):
         try:
-            lines = Path(text[1:]).read_text(encoding="utf-8").splitlines()
+            lines = Path(hosts_argument[1:]).read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as reason:
-            raise UserError(f"--launcher ssh cannot read the hosts in {text[1:]}: {reason}.") from None
-        text = ",".join(line.partition("#")[0].strip() for line in lines)
-    hosts = [name for part in _OUTSIDE_BRACKETS.split(text) if part for name in expand_name_range(part)]
+            raise UserError(f"--launcher ssh cannot read the hosts in {hosts_argument[1:]}: {reason}.") from None
+        hosts_argument = ",".join(line.partition("#")[0].strip() for line in lines)
+    hosts = [name for part in _OUTSIDE_BRACKETS.split(hosts_argument) if part for name in expand_name_range(part)]
     if not hosts:
         raise UserError(f"--launcher ssh needs the hosts on which the processes start: {_USAGE}.")
     for name in hosts:

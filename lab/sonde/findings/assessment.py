@@ -98,20 +98,20 @@ class Assessment:
         }
 
 
-def assess_phase_rate(run: RecordedRun, phase: PhaseRecord, interval: str = "total") -> Assessment:
-    """Assesses the rate of a phase over `interval` (a member of PhaseRates)."""
-    return assess_rate_with_timeline(run, phase, build_timeline(phase), interval)
+def assess_phase_rate(run: RecordedRun, phase: PhaseRecord, rate_interval: str = "total") -> Assessment:
+    """Assesses the rate of a phase over `rate_interval` (a member of PhaseRates)."""
+    return assess_rate_with_timeline(run, phase, build_timeline(phase), rate_interval)
 
 
 def assess_rate_with_timeline(
-    run: RecordedRun, phase: PhaseRecord, timeline: PhaseTimeline | None, interval: str = "total"
+    run: RecordedRun, phase: PhaseRecord, timeline: PhaseTimeline | None, rate_interval: str = "total"
 ) -> Assessment:
     """Does the same with a timeline that the caller has built already."""
-    classification, clause = classify_number(run, phase, interval)
-    modeled = classify_in_model(run, phase, interval)[0] if classification is Classification.SIMULATED else None
+    classification, clause = classify_number(run, phase, rate_interval)
+    modeled = classify_in_model(run, phase, rate_interval)[0] if classification is Classification.SIMULATED else None
     operations = is_reported_in_operations(phase)
     clauses = (
-        _describe_phase_variation(phase, timeline, operations, interval),
+        _describe_phase_variation(phase, timeline, operations, rate_interval),
         _describe_stragglers(run, phase, operations),
         _describe_cache_rate(phase),
     )
@@ -125,7 +125,7 @@ def assess_rate_with_timeline(
         find_caveats(run, phase, modeled or classification),
         variation,
         stragglers,
-        cache_rate if interval == "total" else "",
+        cache_rate if rate_interval == "total" else "",
         describe_slow_intervals(run, phase, operations),
         _describe_slow_targets(run, phase, operations) or describe_unknown_layout(phase),
         describe_slow_units(run, phase),
@@ -160,10 +160,10 @@ def _replace_operations_by_files(run: RecordedRun, phase: PhaseRecord, rate_text
 
 
 def _describe_phase_variation(
-    phase: PhaseRecord, timeline: PhaseTimeline | None, counts_operations: bool, interval: str
+    phase: PhaseRecord, timeline: PhaseTimeline | None, counts_operations: bool, rate_interval: str
 ) -> str:
     rates = phase.end.rates if phase.end else PhaseRates()
-    rate = getattr(rates, interval) or rates.total
+    rate = getattr(rates, rate_interval) or rates.total
     if timeline is None or rate is None or timeline.edges[-1] < MIN_PHASE_S:
         return ""
     if phase.end and phase.end.training and any(finding.id == "rate_limited" for finding in phase.findings):

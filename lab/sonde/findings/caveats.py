@@ -28,9 +28,9 @@ _FINDING_LABELS = {
 }
 
 
-def determine_validity(severities: Iterable[str]) -> str:
+def determine_validity(caveat_severities: Iterable[str]) -> str:
     """`invalid` or `doubtful` (a warning) by the worst severity; `good` without either."""
-    present = set(severities)
+    present = set(caveat_severities)
     return INVALID_VALIDITY if "invalid" in present else DOUBTFUL_VALIDITY if "warning" in present else GOOD_VALIDITY
 
 
@@ -70,11 +70,13 @@ def get_stored_classification(phase_row: Mapping[str, Any]) -> str:
     return str(phase_row.get("modeled_classification") or phase_row.get("classification") or "")
 
 
-def select_phase_caveats(document: Mapping[str, Any], phase: str, classification: str) -> list[Mapping[str, Any]]:
+def select_phase_caveats(
+    run_document: Mapping[str, Any], phase_id: str, classification: str
+) -> list[Mapping[str, Any]]:
     """Caveats of one phase in a run.json, those of the whole run included."""
-    findings = [finding for finding in document.get("findings") or () if isinstance(finding, Mapping)]
+    findings = [finding for finding in run_document.get("findings") or () if isinstance(finding, Mapping)]
     return select_caveats(
-        (finding for finding in findings if finding.get("phase") in (phase, "", None)), classification
+        (finding for finding in findings if finding.get("phase") in (phase_id, "", None)), classification
     )
 
 

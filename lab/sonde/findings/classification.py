@@ -87,10 +87,10 @@ def is_judged_classification(stored_value: str) -> bool:
 _KEPT_CLASSIFICATIONS_OF_SIMULATIONS = (Classification.FAILED, Classification.INVALID)
 
 
-def classify_number(run: RecordedRun, phase: PhaseRecord, interval: str = "total") -> tuple[Classification, str]:
+def classify_number(run: RecordedRun, phase: PhaseRecord, rate_interval: str = "total") -> tuple[Classification, str]:
     """The classification of a number and the clause that explains it. Numbers of simulated machines are `SIMULATED`;
     their clause ends with that of `classify_in_model`."""
-    classification, clause = classify_in_model(run, phase, interval)
+    classification, clause = classify_in_model(run, phase, rate_interval)
     system = find_simulated_system(run.run_line, run.nodes)
     if system is None or classification in _KEPT_CLASSIFICATIONS_OF_SIMULATIONS:
         return classification, clause
@@ -98,10 +98,10 @@ def classify_number(run: RecordedRun, phase: PhaseRecord, interval: str = "total
     return Classification.SIMULATED, f"simulated{machine}, not measured; in the model: {clause}"
 
 
-def classify_in_model(run: RecordedRun, phase: PhaseRecord, interval: str = "total") -> tuple[Classification, str]:
+def classify_in_model(run: RecordedRun, phase: PhaseRecord, rate_interval: str = "total") -> tuple[Classification, str]:
     """Classifies a number as if a simulated machine were real; for measured runs equal to `classify_number`.
 
-    `interval` names the rate (a member of PhaseRates). A buffered write goes to the page cache without the fsync
+    `rate_interval` names the rate (a member of PhaseRates). A buffered write goes to the page cache without the fsync
     after it ("transfer"), and to storage with it ("total").
     """
     end = phase.end
@@ -120,16 +120,16 @@ def classify_in_model(run: RecordedRun, phase: PhaseRecord, interval: str = "tot
     if get_tested_file_system(run).type == OBJECT_STORE:
         clause = "by the object store, whose own caches are not known; this node caches no objects"
         return _classify_storage_number_by_duration(
-            phase, is_one_file_per_operation(run, phase), Classification.STORAGE, clause, interval
+            phase, is_one_file_per_operation(run, phase), Classification.STORAGE, clause, rate_interval
         )
     if phase.begin.op in METADATA_OPS:
         return _classify_name_operation(run, phase)
     if not end.bytes.transferred and not end.ops.done:
         return Classification.UNKNOWN, "nothing was moved"
     writes = phase.begin.op in WRITE_ONLY_OPS
-    classification, clause = _classify_write(run, phase, interval) if writes else _classify_read(run, phase)
+    classification, clause = _classify_write(run, phase, rate_interval) if writes else _classify_read(run, phase)
     return _classify_storage_number_by_duration(
-        phase, is_one_file_per_operation(run, phase), classification, clause, interval
+        phase, is_one_file_per_operation(run, phase), classification, clause, rate_interval
     )
 
 
@@ -227,9 +227,9 @@ def _was_data_read_repeatedly(run: RecordedRun, phase: PhaseRecord) -> bool:
     return bool(planned) and volume.read > 1.05 * planned and planned < (memory or 2**63)
 
 
-def _classify_write(run: RecordedRun, phase: PhaseRecord, interval: str) -> tuple[Classification, str]:
+def _classify_write(run: RecordedRun, phase: PhaseRecord, rate_interval: str) -> tuple[Classification, str]:
     flush = describe_flush(run, phase)
-    if interval == "transfer" and not phase.begin.direct and flush in ("", _FSYNC_AT_END):
+    if rate_interval == "transfer" and not phase.begin.direct and flush in ("", _FSYNC_AT_END):
         return Classification.CACHE, "into page cache: not a storage number"
     subpage = None if flush not in ("", _FSYNC_AT_END) else find_subpage_source(run, phase)
     if subpage is not None:

@@ -16,14 +16,14 @@ _TROUBLE_KINDS = ("failure", "incident", "failover", "rebuild")
 
 
 def correct_event_times_to_run_clock(
-    runs: Sequence[RecordedRun], documents: Sequence[dict[str, Any]]
+    runs: Sequence[RecordedRun], event_documents: Sequence[dict[str, Any]]
 ) -> tuple[list[dict[str, Any]], str]:
     """The events with their times on the clock of the runs, and a sentence on the offset.
 
     The ids stay, so that scanning the same log again adds no event twice.
     """
     logged: dict[str, list[float]] = {DROPPED_CACHES_MARK: [], TROUBLE_MARK: []}
-    for document in documents:
+    for document in event_documents:
         time = datetime.fromisoformat(document["when"].split("/")[0]).timestamp()
         if _DROP_RULE in document.get("source", ""):
             logged[DROPPED_CACHES_MARK].append(time)
@@ -34,19 +34,19 @@ def correct_event_times_to_run_clock(
     offset = estimate_clock_offset(run_marks, logged)
     name = runs[0].folder.name if len(runs) == 1 else f"{len(runs)} runs"
     if offset is None:
-        return list(documents), (
+        return list(event_documents), (
             f"The offset of the clock of the logs to that of {name} is unknown: they have fewer than three events in"
             " common, or several offsets fit. Times are those of the logs."
         )
     basis = f"{offset.matches} events in both, ±{offset.error_s:.0f} s"
     if abs(offset.offset_s) <= offset.error_s:
-        return list(documents), f"The clocks of the logs and of {name} agree ({basis})."
+        return list(event_documents), f"The clocks of the logs and of {name} agree ({basis})."
     side = "ahead of" if offset.offset_s > 0 else "behind"
     sentence = (
         f"The clock of the logs is {abs(offset.offset_s):.0f} s {side} that of {name} ({basis});"
         " times of the events are corrected."
     )
-    return [_shift_event_times(document, offset) for document in documents], sentence
+    return [_shift_event_times(document, offset) for document in event_documents], sentence
 
 
 def _shift_event_times(event_document: dict[str, Any], clock_offset: ClockOffset) -> dict[str, Any]:

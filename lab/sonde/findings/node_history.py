@@ -58,11 +58,11 @@ def _read_node_rates(reader: RecordReader, phase: PhaseRecord) -> dict[str, floa
     return result
 
 
-def _find_slow_nodes(shares: Floats) -> tuple[tuple[int, int], ...]:
-    low = np.zeros(shares.shape, dtype=bool)
-    for column in range(shares.shape[1]):
-        known_values = shares[:, column][~np.isnan(shares[:, column])]
-        low[:, column] = shares[:, column] < 1 / compute_straggler_threshold(known_values)
+def _find_slow_nodes(node_shares: Floats) -> tuple[tuple[int, int], ...]:
+    low = np.zeros(node_shares.shape, dtype=bool)
+    for column in range(node_shares.shape[1]):
+        known_values = node_shares[:, column][~np.isnan(node_shares[:, column])]
+        low[:, column] = node_shares[:, column] < 1 / compute_straggler_threshold(known_values)
     counts = low.sum(axis=1)
     order = np.argsort(-counts, kind="stable")
     return tuple((int(row), int(counts[row])) for row in order if counts[row] >= MIN_SLOW_RUNS)

@@ -114,12 +114,12 @@ def _find_steady_interval(
     return slice_s * full[0], min(end_s, slice_s * (full[-1] + 1))
 
 
-def _pad_with_zero(values: Sequence[int], length: int) -> list[int]:
-    return [*values[:length], *([0] * (length - len(values)))]
+def _pad_with_zero(slice_counts: Sequence[int], slice_count: int) -> list[int]:
+    return [*slice_counts[:slice_count], *([0] * (slice_count - len(slice_counts)))]
 
 
-def _pad_with_none(values: Sequence[float | None], length: int) -> list[float | None]:
-    return [*values[:length], *([None] * (length - len(values)))]
+def _pad_with_none(slice_values: Sequence[float | None], slice_count: int) -> list[float | None]:
+    return [*slice_values[:slice_count], *([None] * (slice_count - len(slice_values)))]
 
 
 def _split_into_groups(values: Sequence[GroupItem], group_size: int) -> list[Sequence[GroupItem]]:

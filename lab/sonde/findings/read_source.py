@@ -22,7 +22,7 @@ from sonde.telemetry.read_counters import ReadCounters, count_phase_reads
 # A device that read less than this fraction of the bytes did not serve the rest; below the second fraction it served
 # next to nothing. Metadata and other programs only add to its bytes.
 _MIN_DEVICE_FRACTION = 0.9
-_MAX_MEMORY_DEVICE_FRACTION = 0.05
+_MAX_DEVICE_FRACTION_OF_CACHED_READS = 0.05
 # Above this multiple other programs, or read-ahead for nothing, hide how much of the bytes were those of the run.
 _OTHER_TRAFFIC_FACTOR = 1.5
 # Operations smaller than a page by this factor find their page in memory, except the first one of each page.
@@ -155,7 +155,7 @@ def _find_median_latency_of_direct_reads(run: RecordedRun, phase: PhaseRecord) -
 
 def _find_source_by_counters(run: RecordedRun, phase: PhaseRecord, counters: ReadCounters) -> ReadSource | None:
     if counters.max_fraction < _MIN_DEVICE_FRACTION:
-        served = "served" if counters.max_fraction < _MAX_MEMORY_DEVICE_FRACTION else "partly served"
+        served = "served" if counters.max_fraction < _MAX_DEVICE_FRACTION_OF_CACHED_READS else "partly served"
         return ReadSource(True, f"{served} from page cache ({_describe_device_read_share(counters)}): {NOT_STORAGE}")
     if phase.residency is None and _device_read_as_much_as_run(counters):
         return ReadSource(False, f"from storage: {counters.part} read all of it during the phase")

@@ -152,11 +152,11 @@ def _compute_unit_rates_by_medians(
 
 
 def _select_counted_targets(
-    positions: Sequence[int], target_ids: Sequence[str], excluded_targets: Collection[str]
+    target_positions: Sequence[int], target_ids: Sequence[str], excluded_targets: Collection[str]
 ) -> Sequence[int]:
     """The positions of a part's targets without `excluded_targets`; all where these are at least half of it."""
-    sound = [position for position in positions if target_ids[position] not in excluded_targets]
-    return sound if 2 * len(sound) > len(positions) else positions
+    sound = [position for position in target_positions if target_ids[position] not in excluded_targets]
+    return sound if 2 * len(sound) > len(target_positions) else target_positions
 
 
 def collect_operation_times_of_units(

@@ -61,11 +61,11 @@ def map_nodes_to_hosts(run: RecordedRun) -> dict[int, str]:
     return {line.node: escape_line(line.host, 80) for line in run.nodes if line.host}
 
 
-def compute_straggler_limit(rates: Sequence[float]) -> float:
+def compute_straggler_limit(member_rates: Sequence[float]) -> float:
     """The rate below which a member is slow; 0 where nobody can be: fewer than three, or a middle that stands still."""
-    moving = [rate for rate in rates if rate > 0]
-    middle = statistics.median(rates) if rates else 0.0
-    return middle / compute_straggler_threshold(moving) if len(rates) >= 3 and middle > 0 else 0.0
+    moving = [rate for rate in member_rates if rate > 0]
+    middle = statistics.median(member_rates) if member_rates else 0.0
+    return middle / compute_straggler_threshold(moving) if len(member_rates) >= 3 and middle > 0 else 0.0
 
 
 def find_slowest_straggler(members: Sequence[MemberRate]) -> tuple[MemberRate, float, int] | None:

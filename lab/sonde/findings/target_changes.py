@@ -324,11 +324,11 @@ def _compute_change_figures(
 
 
 def _describe_runs_without_target_figures(
-    sides: Sequence[Sequence[tuple[RecordedRun, PhaseRecord]]],
+    phases_of_sides: Sequence[Sequence[tuple[RecordedRun, PhaseRecord]]],
     sides_known: Sequence[Sequence[tuple[RecordedRun, PhaseRecord]]],
 ) -> list[str]:
     sentences = []
-    for name, side, reported in zip(("before", "after"), sides, sides_known, strict=True):
+    for name, side, reported in zip(("before", "after"), phases_of_sides, sides_known, strict=True):
         if missing := len(side) - len(reported):
             which = (
                 "the run" if len(side) == 1 else f"{missing} of {quantities.display_count_with_noun(len(side), 'run')}"

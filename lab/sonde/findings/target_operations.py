@@ -258,19 +258,20 @@ class LevelDeviation:
         return abs(self.by) > self.room and abs(self.by) >= math.log(MIN_SLOWNESS_FACTOR)
 
 
-def compute_deviations(levels: Sequence[float], noise: Sequence[float] = ()) -> list[LevelDeviation | None]:
+def compute_deviations(
+    target_levels: Sequence[float], level_spreads: Sequence[float] = ()
+) -> list[LevelDeviation | None]:
     """The one rule of which of several targets differ: how far each is from the sound others, None where there are too
     few.
 
-    `levels` are natural logarithms, one a target; `noise` is the spread of each against that of the usual target, 1 if
-    absent. Several that differ would hide each other, each being among the
-    others of the rest: so they are looked for from the most extreme on, each without those before it (the generalized
-    test of Rosner for many outliers), one in six at most.
-    """
-    values = np.asarray(levels, dtype=float)
+    `target_levels` are natural logarithms, one a target; `level_spreads` is the spread of each against that of the
+    usual target, 1 if absent. Several that differ would hide each other, each being among the others of the rest: so
+    they are looked for from the most extreme on, each without those before it (the generalized test of Rosner for many
+    outliers), one in six at most."""
+    values = np.asarray(target_levels, dtype=float)
     if values.size <= MIN_OTHER_TARGETS:
         return [None] * values.size
-    spread = list(noise) or [1.0] * values.size
+    spread = list(level_spreads) or [1.0] * values.size
     # By noise, so that a few operations do not count as extreme.
     order = np.argsort(-np.abs(values - np.median(values)) / spread, kind="stable")
     differing = 0
@@ -290,12 +291,12 @@ def compute_deviations(levels: Sequence[float], noise: Sequence[float] = ()) -> 
 
 
 def _compute_deviation(
-    level: float, other_levels: NDArray[np.float64], judged_count: int, relative_level_spread: float = 1.0
+    target_level: float, other_levels: NDArray[np.float64], judged_count: int, relative_level_spread: float = 1.0
 ) -> LevelDeviation:
     """Against a prediction interval by Student's t, at a level shared by all that are judged."""
     quantile = compute_student_quantile(1 - (1 - CONFIDENCE_LEVEL) / 2 / judged_count, other_levels.size - 1)
     room = quantile * float(np.std(other_levels, ddof=1)) * math.sqrt(relative_level_spread**2 + 1 / other_levels.size)
-    return LevelDeviation(level - float(np.median(other_levels)), room)
+    return LevelDeviation(target_level - float(np.median(other_levels)), room)
 
 
 def describe_slow_operations(phase: PhaseRecord) -> str:

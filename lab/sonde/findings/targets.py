@@ -76,7 +76,7 @@ def collect_target_usage(layout_line: LayoutLine) -> list[TargetUsage]:
 
 
 @dataclass(frozen=True)
-class Fragmentation:
+class FileFragmentation:
     """How `files` local files lie on their device: in `fragments` pieces, `unplaced` bytes of them nowhere yet."""
 
     files: int
@@ -84,12 +84,12 @@ class Fragmentation:
     unplaced: int
 
 
-def count_fragments(layout_line: LayoutLine) -> Fragmentation | None:
+def count_fragments(layout_line: LayoutLine) -> FileFragmentation | None:
     """Fragmentation of the files whose extents were counted; None where none were counted."""
     rows = _iterate_selected_columns(layout_line.columns, layout_line.rows, "fragments", "unplaced_bytes")
     known_values = [row for row in rows if all(isinstance(value, int) for value in row)]
     return (
-        Fragmentation(len(known_values), sum(row[0] for row in known_values), sum(row[1] for row in known_values))
+        FileFragmentation(len(known_values), sum(row[0] for row in known_values), sum(row[1] for row in known_values))
         if known_values
         else None
     )

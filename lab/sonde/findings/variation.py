@@ -53,12 +53,12 @@ class RateVariation:
     stalled_s: float = 0.0
     rate_without_stalls: float = 0.0
 
-    def has_levels_of_rate(self, rate: float) -> bool:
-        """Whether the levels are levels of the number `rate`: their weighted mean is that number, within a tenth, and
-        the number lies in the range that is reported."""
-        if self.kind == "uneven" and not self.low <= rate <= self.high:
+    def has_levels_of_rate(self, stated_rate: float) -> bool:
+        """Whether the levels are levels of the number `stated_rate`: their weighted mean is that number, within a
+        tenth, and the number lies in the range that is reported."""
+        if self.kind == "uneven" and not self.low <= stated_rate <= self.high:
             return False
-        return rate > 0 and abs(self.mean - rate) <= MAX_MEAN_DIFFERENCE * rate
+        return stated_rate > 0 and abs(self.mean - stated_rate) <= MAX_MEAN_DIFFERENCE * stated_rate
 
     @property
     def relative_spread(self) -> float:
@@ -83,11 +83,11 @@ def analyze_rate_variation(
 
 
 def _classify_rate_variation(
-    rates: Sequence[float], fine_rates: Sequence[float], covered_s: float, start_s: float
+    slice_rates: Sequence[float], fine_rates: Sequence[float], covered_s: float, start_s: float
 ) -> RateVariation:
     """Classifies two series of rates that both cover `covered_s` from `start_s` on."""
-    middle, mean = statistics.median(rates), sum(rates) / len(rates)
-    low, high = (float(bound) for bound in np.quantile(rates, (0.05, 0.95)))
+    middle, mean = statistics.median(slice_rates), sum(slice_rates) / len(slice_rates)
+    low, high = (float(bound) for bound in np.quantile(slice_rates, (0.05, 0.95)))
     parts = find_constant_levels(fine_rates)
     start, end, explained = _fit_rate_line(fine_rates)
     # Levels also fit a slope, but a line describes a slope better; levels describe a step better than a line.
@@ -103,8 +103,8 @@ def _classify_rate_variation(
     ]
     if 2 <= len(steps) <= MAX_STEPS and all(_differs_visibly(a[1], b[1]) for a, b in itertools.pairwise(steps)):
         return RateVariation("steps", middle, mean, low, high, parts=tuple(steps))
-    moving = [rate for rate in rates if rate >= STALLED_RATE_SHARE * middle]
-    stalled = covered_s * (len(rates) - len(moving)) / len(rates)
+    moving = [rate for rate in slice_rates if rate >= STALLED_RATE_SHARE * middle]
+    stalled = covered_s * (len(slice_rates) - len(moving)) / len(slice_rates)
     if stalled > MIN_STALLED_TIME_SHARE * covered_s:
         return RateVariation(
             "stalls", middle, mean, low, high, stalled_s=stalled, rate_without_stalls=_compute_mean(moving)
@@ -118,10 +118,10 @@ def _compute_mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def _compute_variance_share_of_levels(rates: Sequence[float], levels: Sequence[Level]) -> float:
+def _compute_variance_share_of_levels(slice_rates: Sequence[float], levels: Sequence[Level]) -> float:
     """Share of the variance that is gone when every stretch is compared with its own mean."""
-    unexplained = sum(_sum_squared_deviations(rates[part.first : part.end]) for part in levels)
-    total = _sum_squared_deviations(rates)
+    unexplained = sum(_sum_squared_deviations(slice_rates[part.first : part.end]) for part in levels)
+    total = _sum_squared_deviations(slice_rates)
     return 1 - unexplained / total if total > 0 and levels else 0.0
 
 
@@ -135,13 +135,13 @@ def _differs_visibly(first_rate: float, second_rate: float) -> bool:
     return high > 0 and (low <= 0 or high / low >= MIN_CHANGE_RATIO)
 
 
-def _fit_rate_line(rates: Sequence[float]) -> tuple[float, float, float]:
+def _fit_rate_line(slice_rates: Sequence[float]) -> tuple[float, float, float]:
     """Least squares line: its two ends and the share of the variance it explains."""
-    n = len(rates)
-    center, mean = (n - 1) / 2, sum(rates) / n
+    n = len(slice_rates)
+    center, mean = (n - 1) / 2, sum(slice_rates) / n
     across = sum((i - center) ** 2 for i in range(n))
-    slope = sum((i - center) * (rate - mean) for i, rate in enumerate(rates)) / across
+    slope = sum((i - center) * (rate - mean) for i, rate in enumerate(slice_rates)) / across
     start, end = mean - slope * center, mean + slope * center
-    unexplained = sum((rate - start - slope * i) ** 2 for i, rate in enumerate(rates))
-    total = _sum_squared_deviations(rates)
+    unexplained = sum((rate - start - slope * i) ** 2 for i, rate in enumerate(slice_rates))
+    total = _sum_squared_deviations(slice_rates)
     return start, end, 1 - unexplained / total if total > 0 else 0.0

@@ -140,7 +140,7 @@ def repeat_run(
     setup = RunSetup(find_engine(), archive, launcher, None, on_stop)
     on_begin(plan)
     result = conduct_run(
-        plan, setup, observer, facts={"role": RETEST_ROLE, "group": run_summary.group or run_summary.id}
+        plan, setup, observer, extra_run_facts={"role": RETEST_ROLE, "group": run_summary.group or run_summary.id}
     )
     if result.exit_code != EXIT_OK:
         raise make_engine_failure(result.exit_code, result.text)

@@ -104,13 +104,13 @@ def _select_measured(catalog: Catalog, request: SurveyRequest) -> tuple[Sequence
 
 
 def _find_environment_events(
-    cache: SurveyCache, survey: Survey, request: SurveyRequest, root: Path
+    cache: SurveyCache, survey: Survey, request: SurveyRequest, archive_root: Path
 ) -> tuple[Event, ...]:
     """The events from records; those of changes that an earlier survey had are cached."""
     wanted = replace(request.wanted, since_s=None, until_s=None)
     question = make_selection_key("environment", wanted, *request.result_settings[1:])
     results = cache.load_results(question)
-    events = find_environment_events(root, survey, results)
+    events = find_environment_events(archive_root, survey, results)
     cache.store_results(question, results, is_finished=True)
     return events
 

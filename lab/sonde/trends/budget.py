@@ -71,9 +71,9 @@ class DetectorCalibration:
     meets_budget: bool = True
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> DetectorCalibration:
+    def from_json(cls, calibration_document: Mapping[str, Any]) -> DetectorCalibration:
         """Builds a calibration from the document that `dataclasses.asdict` made."""
-        return cls(**{**document, "settings": DetectorSettings(**document["settings"])})
+        return cls(**{**calibration_document, "settings": DetectorSettings(**calibration_document["settings"])})
 
 
 def compute_log_residuals(rates: ArrayLike, segments: Sequence[Segment] | None = None) -> Floats:
@@ -89,22 +89,26 @@ def compute_log_residuals(rates: ArrayLike, segments: Sequence[Segment] | None =
 
 
 def resample_noise(
-    noise: Floats,
+    log_residuals: Floats,
     history_count: int,
     run_count: int,
     generator: np.random.Generator,
     block_length: int = RESAMPLING_BLOCK_RUNS,
 ) -> Floats:
-    """`history_count` histories of `run_count` runs without change, drawn from `noise` in blocks of consecutive
+    """`history_count` histories of `run_count` runs without change, drawn from `log_residuals` in blocks of consecutive
     runs."""
-    block_length = min(block_length, noise.size)
-    starts = generator.integers(0, noise.size - block_length + 1, (history_count, -(-run_count // block_length)))
-    drawing: Floats = noise[(starts[:, :, None] + np.arange(block_length)).reshape(history_count, -1)[:, :run_count]]
+    block_length = min(block_length, log_residuals.size)
+    starts = generator.integers(
+        0, log_residuals.size - block_length + 1, (history_count, -(-run_count // block_length))
+    )
+    drawing: Floats = log_residuals[
+        (starts[:, :, None] + np.arange(block_length)).reshape(history_count, -1)[:, :run_count]
+    ]
     return drawing
 
 
 def count_false_alarms(
-    noises: Sequence[Floats], settings: DetectorSettings, run_count: int, history_count: int, seed: int
+    residuals_of_histories: Sequence[Floats], settings: DetectorSettings, run_count: int, history_count: int, seed: int
 ) -> tuple[int, int, int]:
     """Alarms, alarms of the collapse detector, and watched runs of `history_count` histories of `run_count` runs from
     each noise.
@@ -112,7 +116,9 @@ def count_false_alarms(
     Runs before the first possible alarm do not count as watched.
     """
     random = np.random.default_rng(seed)
-    drawing = np.concatenate([resample_noise(noise, history_count, run_count, random) for noise in noises])
+    drawing = np.concatenate(
+        [resample_noise(noise, history_count, run_count, random) for noise in residuals_of_histories]
+    )
     alarms = find_alarms_in_rows(drawing, settings)
     return (
         len(alarms),
@@ -122,7 +128,7 @@ def count_false_alarms(
 
 
 def calibrate_detector(
-    noises: Sequence[Floats],
+    residuals_of_histories: Sequence[Floats],
     budget: AlarmBudget,
     settings: DetectorSettings | None = None,
     seed: int = 1,
@@ -134,7 +140,7 @@ def calibrate_detector(
     Short arrays are left out; when none has `ENOUGH` runs the given settings (else the published ones) are returned.
     """
     settings = settings or DetectorSettings()
-    long = [noise for noise in noises if noise.size >= MIN_NOISE_RUNS]
+    long = [noise for noise in residuals_of_histories if noise.size >= MIN_NOISE_RUNS]
     run_count = sum(noise.size for noise in long)
     if not long:
         return DetectorCalibration(settings, None, run_count, from_site_noise=False)

@@ -66,7 +66,7 @@ class GetExplanations(Protocol):
     """The explanations with this key: computed by `compute_explanations`, or from a cache."""
 
     def __call__(
-        self, key: str, compute_explanations: Callable[[], list[JointChangeExplanation]]
+        self, explanation_key: str, compute_explanations: Callable[[], list[JointChangeExplanation]]
     ) -> list[JointChangeExplanation]: ...
 
 
@@ -159,9 +159,9 @@ def group_changes(
     """
     intervals = [history.usual_interval_s for history in histories]
 
-    def is_near(change: Change, earlier: Change, runs: float) -> bool:
-        interval = max(intervals[change.history], intervals[earlier.history])
-        return change.first_after - earlier.first_after <= runs * interval
+    def is_near(change: Change, earlier_change: Change, max_runs: float) -> bool:
+        interval = max(intervals[change.history], intervals[earlier_change.history])
+        return change.first_after - earlier_change.first_after <= max_runs * interval
 
     groups: list[list[Change]] = []
     for change in sorted(changes, key=lambda change: change.first_after):
@@ -203,7 +203,7 @@ class _HistoriesWithChanges:
 
 
 def _make_joint_change(
-    surroundings: _HistoriesWithChanges,
+    histories_with_changes: _HistoriesWithChanges,
     changes_together: Sequence[Change],
     compute_ratio: CompareRates,
     get_explanations: GetExplanations,
@@ -228,21 +228,21 @@ def _make_joint_change(
     time = min(change.first_after for change in changes_together)
     changed = {change.history for change in changes_together}
     sides = {
-        index: surroundings.select_rates_around(index, time)
-        for index in range(len(surroundings.histories))
+        index: histories_with_changes.select_rates_around(index, time)
+        for index in range(len(histories_with_changes.histories))
         if index not in changed
     }
     explanations = get_explanations(
-        _make_explanation_key(surroundings, parts, sides, time),
-        lambda: _explain_parts(surroundings.histories, parts, sides, time, compute_ratio),
+        _make_explanation_key(histories_with_changes, parts, sides, time),
+        lambda: _explain_parts(histories_with_changes.histories, parts, sides, time, compute_ratio),
     )
     return JointChange(tuple(map(JointChangePart, parts, explanations)))
 
 
 def _make_explanation_key(
-    surroundings: _HistoriesWithChanges,
+    histories_with_changes: _HistoriesWithChanges,
     changes_of_parts: Sequence[Sequence[Change]],
-    sides: Mapping[int, tuple[Floats, Floats]],
+    rates_before_and_after: Mapping[int, tuple[Floats, Floats]],
     change_time: float,
 ) -> str:
     """A digest of everything that the explanations of a joint change follow from."""
@@ -250,10 +250,10 @@ def _make_explanation_key(
     for members in changes_of_parts:
         key.update(b"part")
         for change in members:
-            key.update(surroundings.identities[change.history] + repr(change.size.value).encode())
-    for index, (before, after) in sides.items():
-        is_measured = _is_measured_around(surroundings.histories[index], change_time)
-        key.update(surroundings.identities[index] + b"%d %d %d " % (len(before), len(after), is_measured))
+            key.update(histories_with_changes.identities[change.history] + repr(change.size.value).encode())
+    for index, (before, after) in rates_before_and_after.items():
+        is_measured = _is_measured_around(histories_with_changes.histories[index], change_time)
+        key.update(histories_with_changes.identities[index] + b"%d %d %d " % (len(before), len(after), is_measured))
         key.update(before.tobytes() + after.tobytes())
     return key.hexdigest()
 
@@ -261,12 +261,13 @@ def _make_explanation_key(
 def _explain_parts(
     histories: Sequence[History],
     changes_of_parts: Sequence[Sequence[Change]],
-    sides: Mapping[int, tuple[Floats, Floats]],
+    rates_before_and_after: Mapping[int, tuple[Floats, Floats]],
     change_time: float,
     compute_ratio: CompareRates,
 ) -> list[JointChangeExplanation]:
     nearby = {
-        index: _measure_unnoticed_change(before, after, compute_ratio) for index, (before, after) in sides.items()
+        index: _measure_unnoticed_change(before, after, compute_ratio)
+        for index, (before, after) in rates_before_and_after.items()
     }
     explanations = []
     for members in changes_of_parts:

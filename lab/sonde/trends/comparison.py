@@ -197,22 +197,22 @@ def _compare_number(
     )
 
 
-def make_location_names(numbers: Sequence[tuple[str, HistoryKey]]) -> list[str]:
+def make_location_names(plans_with_keys: Sequence[tuple[str, HistoryKey]]) -> list[str]:
     """A name for the place of each number (its plan and key): the file system, and whatever else of the key is needed
     so that no two numbers of one test have the same. The system is told wherever there are several."""
-    several = len({key.system for _, key in numbers}) > 1
+    several = len({key.system for _, key in plans_with_keys}) > 1
     names = []
-    for _, key in numbers:
+    for _, key in plans_with_keys:
         storage = key.file_system.partition("@")[0]
         names.append(" on ".join(part for part in (storage, key.system if several or not storage else "") if part))
     for member in ("file_system", "node_class", "cache", "definition", "plan_hash"):
         alike: dict[tuple[str, ...], list[int]] = {}
-        for index, (plan, key) in enumerate(numbers):
+        for index, (plan, key) in enumerate(plans_with_keys):
             alike.setdefault((names[index], plan, key.phase, key.op), []).append(index)
         for group in alike.values():
-            if len({getattr(numbers[index][1], member) for index in group}) > 1:
+            if len({getattr(plans_with_keys[index][1], member) for index in group}) > 1:
                 for index in group:
-                    names[index] = f"{names[index]}, {getattr(numbers[index][1], member) or 'unknown'}"
+                    names[index] = f"{names[index]}, {getattr(plans_with_keys[index][1], member) or 'unknown'}"
     return names
 
 
@@ -226,5 +226,5 @@ def _decide_change_verdict(rate_ratio: RateRatio, p_value: float | None, smalles
     return "slower" if rate_ratio.value < 1 else "faster"
 
 
-def _compute_coefficient_of_variation(values: Sequence[float]) -> CoefficientOfVariation | None:
-    return estimate_coefficient_of_variation(values) if len(values) >= 2 else None
+def _compute_coefficient_of_variation(run_values: Sequence[float]) -> CoefficientOfVariation | None:
+    return estimate_coefficient_of_variation(run_values) if len(run_values) >= 2 else None

@@ -47,11 +47,11 @@ _MAX_CURVES = 8
 def build_comparison_page(
     comparison: Comparison,
     differences: Sequence[EnvironmentDifference],
-    units: Mapping[str, float],
+    unit_count_by_file_system: Mapping[str, float],
     target_comparisons: Sequence[TargetComparison] = (),
 ) -> Study:
-    """The page. `target_comparisons` are those of the numbers whose records tell of any; `units` are pieces of hardware
-    by file system, for rates by unit."""
+    """The page. `target_comparisons` are those of the numbers whose records tell of any; `unit_count_by_file_system`
+    are pieces of hardware by file system, for rates by unit."""
     sections = [
         _make_change_chart(comparison),
         *_make_differences_section(comparison),
@@ -61,7 +61,7 @@ def build_comparison_page(
         *_make_node_rate_section(comparison),
         *build_target_sections(target_comparisons),
         *_make_scatter_chart(comparison),
-        *_make_storage_unit_table(comparison, units),
+        *_make_storage_unit_table(comparison, unit_count_by_file_system),
     ]
     slower = [number for number in comparison.numbers if number.verdict == "slower"]
     text = (
@@ -323,11 +323,15 @@ def _make_scatter_chart(comparison: Comparison) -> list[StudySection]:
     return [StudySection("Scatter", sentences, chart)] if rows else []  # a scatter needs several runs
 
 
-def _make_storage_unit_table(comparison: Comparison, units: Mapping[str, float]) -> list[StudySection]:
+def _make_storage_unit_table(
+    comparison: Comparison, unit_count_by_file_system: Mapping[str, float]
+) -> list[StudySection]:
     """Rates by piece of hardware, so that file systems of different size can be compared."""
     rows = []
     for number in comparison.numbers:
-        count = next((count for name, count in units.items() if name in number.key.file_system), None)
+        count = next(
+            (count for name, count in unit_count_by_file_system.items() if name in number.key.file_system), None
+        )
         if count:
             pair = tuple(zip(("before", "after"), number.levels_before_and_after, strict=True))
             bars = [
@@ -337,7 +341,7 @@ def _make_storage_unit_table(comparison: Comparison, units: Mapping[str, float])
             rows.append((f"{_make_number_label(number)}, {number.location}", bars))
     if not rows:
         return []
-    text = ", ".join(f"{name} {count:g}" for name, count in units.items())
+    text = ", ".join(f"{name} {count:g}" for name, count in unit_count_by_file_system.items())
     keys = [("before", "before"), ("after", "after")]
     return [
         StudySection(

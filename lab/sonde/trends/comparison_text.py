@@ -26,9 +26,9 @@ VERDICT_STYLES = {
 }
 
 
-def format_history_rate(rate: float, unit: str) -> str:
+def format_history_rate(rate: float, history_unit: str) -> str:
     """A rate in the unit of its history."""
-    return format_ops(rate) if unit in (OPS_PER_S, "op/s") else format_rate(rate)
+    return format_ops(rate) if history_unit in (OPS_PER_S, "op/s") else format_rate(rate)
 
 
 def format_change_percent(relative_change: float) -> str:
@@ -43,14 +43,14 @@ def format_change_interval(rate_ratio: RateRatio) -> str:
     return format_ratio_interval(rate_ratio.value, rate_ratio.low, rate_ratio.high)
 
 
-def format_ratio_interval(ratio: float | None, low_ratio: float | None, high_ratio: float | None) -> str:
+def format_ratio_interval(rate_ratio: float | None, low_ratio: float | None, high_ratio: float | None) -> str:
     """A ratio as a change, with its interval where there is one; "-" for what is not known."""
-    if ratio is None:
+    if rate_ratio is None:
         return "-"
     if low_ratio is None or high_ratio is None:
-        return format_change_percent(ratio - 1)
+        return format_change_percent(rate_ratio - 1)
     ends = [format_change_percent(item - 1).removesuffix(" %") for item in (low_ratio, high_ratio)]
-    return f"{format_change_percent(ratio - 1)} [{ends[0]}, {ends[1]}]"
+    return f"{format_change_percent(rate_ratio - 1)} [{ends[0]}, {ends[1]}]"
 
 
 def format_change_verdict(number_comparison: NumberComparison, is_doubtful: bool = False) -> Text:

@@ -168,9 +168,9 @@ class DetectorBank:
             alarms.append(Alarm(index, "collapse", int(self._runs[index]) - 1, first, median, after, strength))
         return alarms
 
-    def _compute_large_drop(self, spreads: Floats) -> Floats:
+    def _compute_large_drop(self, log_spreads: Floats) -> Floats:
         """The drop that is reported whatever `collapse_deviations` is: large, and beyond the noise."""
-        return np.maximum(LARGE_DROP_DEVIATIONS * spreads, -log(1 - self.settings.large_drop))
+        return np.maximum(LARGE_DROP_DEVIATIONS * log_spreads, -log(1 - self.settings.large_drop))
 
     def _compute_reference_levels(self, history_indices: NDArray[np.int64]) -> tuple[Floats, Floats]:
         """Medians and robust standard deviations of the levels that the last three runs are compared with."""
@@ -223,10 +223,10 @@ class DetectorBank:
         self.window.drop_all_but_last_values(index, int(np.sum(places >= alarm.first)))
 
 
-def _compute_row_medians(values: Floats, value_counts: NDArray[np.int64]) -> Floats:
+def _compute_row_medians(value_rows: Floats, value_counts: NDArray[np.int64]) -> Floats:
     """The median of each row, which has `value_counts` values; the others are NaN."""
-    ordered = np.sort(values, axis=1)  # NaN comes last
-    rows = np.arange(values.shape[0])
+    ordered = np.sort(value_rows, axis=1)  # NaN comes last
+    rows = np.arange(value_rows.shape[0])
     value_counts = np.maximum(value_counts, 1)
     middles: Floats = (ordered[rows, (value_counts - 1) // 2] + ordered[rows, value_counts // 2]) / 2
     return middles

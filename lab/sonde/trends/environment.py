@@ -76,8 +76,8 @@ def _read_record_head(record_file: Path) -> Iterator[Mapping[str, Any]]:
         return
 
 
-def _flatten_facts(facts: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    for name, item in facts.items():
+def _flatten_facts(nested_facts: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    for name, item in nested_facts.items():
         if name in _VOLATILE_FACTS or name.endswith(_VOLATILE_FACT_ENDINGS):
             continue
         text = f"{prefix} {name.replace('_', ' ')}".strip()
@@ -128,8 +128,8 @@ def _read_plan_members(plan_file: Path) -> dict[str, str]:
     return dict(_make_dotted_names(read_json_file(plan_file) or {}))
 
 
-def _make_dotted_names(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    for name, item in table.items():
+def _make_dotted_names(nested_facts: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    for name, item in nested_facts.items():
         path = f"{prefix}.{name}" if prefix else name
         if isinstance(item, Mapping):
             yield from _make_dotted_names(item, path)

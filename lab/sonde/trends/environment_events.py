@@ -99,12 +99,15 @@ def _compare_steady_facts(
     }
 
 
-def _make_event(last_before: float, first_after: float, differences: dict[str, tuple[str, str]]) -> Event:
-    last_before, first_after = round(last_before, 3), round(first_after, 3)  # the id survives JSON and datetime
-    times = (datetime.fromtimestamp(time, UTC) for time in (last_before, first_after))
+def _make_event(last_time_before: float, first_time_after: float, differences: dict[str, tuple[str, str]]) -> Event:
+    last_time_before, first_time_after = (
+        round(last_time_before, 3),
+        round(first_time_after, 3),
+    )  # the id survives JSON and datetime
+    times = (datetime.fromtimestamp(time, UTC) for time in (last_time_before, first_time_after))
     names = list(differences)
     more = f" and {len(names) - _MAX_LISTED_FACTS} more" if len(names) > _MAX_LISTED_FACTS else ""
-    name = hash_json([last_before, first_after, differences])[:8]
+    name = hash_json([last_time_before, first_time_after, differences])[:8]
     return Event(
         id=f"environment-{name}",
         kind="change",

@@ -45,25 +45,25 @@ def describe_baseline_checks(checks: Sequence[GateCheck]) -> list[GateCase]:
     return cases
 
 
-def describe_limit_checks(checks: Sequence[LimitCheck], plan: str) -> list[GateCase]:
-    """Returns one case for each stated limit of a run of `plan`."""
+def describe_limit_checks(checks: Sequence[LimitCheck], plan_name: str) -> list[GateCase]:
+    """Returns one case for each stated limit of a run of `plan_name`."""
     cases = []
     for check in checks:
         name = f"{check.phase} ({'ops_per_s' if check.operations else 'bytes_per_s'})"
         measured = ", ".join(check.format_rate(value) for value in check.measured)
         sentence = f"{name}: measured {measured}; the limit is {check.format_rate(check.least)}."
-        cases.append(_build_gate_case(f"limit {name}", name, plan, check, sentence))
+        cases.append(_build_gate_case(f"limit {name}", name, plan_name, check, sentence))
     return cases
 
 
 def _build_gate_case(
-    case_id: str, number_name: str, plan_name: str, check: GateCheck | LimitCheck, sentence: str
+    case_id: str, number_name: str, plan_name: str, check: GateCheck | LimitCheck, check_sentence: str
 ) -> GateCase:
     if check.not_judged:
         return GateCase(
             case_id, number_name, plan_name, "not judged", f"{number_name}: not judged, {check.not_judged}."
         )
-    return GateCase(case_id, number_name, plan_name, "too slow" if check.is_too_slow else "good", sentence)
+    return GateCase(case_id, number_name, plan_name, "too slow" if check.is_too_slow else "good", check_sentence)
 
 
 def format_junit_document(gate_cases: Sequence[GateCase], reference_name: str, caveats: Sequence[str] = ()) -> str:

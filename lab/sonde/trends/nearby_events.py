@@ -61,7 +61,11 @@ def _format_distance(distance: timedelta) -> str:
     return f"{hours / 24:.0f} days" if hours >= 48 else f"{hours:.1f} hours"
 
 
-def _compute_distance(event: TimeInterval, during: TimeInterval) -> timedelta:
-    if event.overlaps_interval(during):
+def _compute_distance(event_interval: TimeInterval, change_interval: TimeInterval) -> timedelta:
+    if event_interval.overlaps_interval(change_interval):
         return timedelta(0)
-    return event.last - during.first if event.last < during.first else event.first - during.last
+    return (
+        event_interval.last - change_interval.first
+        if event_interval.last < change_interval.first
+        else event_interval.first - change_interval.last
+    )

@@ -102,10 +102,12 @@ def _compute_median_curve(curves: Sequence[Floats]) -> Floats:
     return middle
 
 
-def _coarsen_curve(curve: Floats) -> Floats:
-    running = np.concatenate([[0.0], np.cumsum(curve / curve.mean())])
-    edges = np.linspace(0, curve.size, _CURVE_POINTS + 1)
-    coarse: Floats = np.diff(np.interp(edges, np.arange(curve.size + 1), running)) * _CURVE_POINTS / curve.size
+def _coarsen_curve(slice_rates: Floats) -> Floats:
+    running = np.concatenate([[0.0], np.cumsum(slice_rates / slice_rates.mean())])
+    edges = np.linspace(0, slice_rates.size, _CURVE_POINTS + 1)
+    coarse: Floats = (
+        np.diff(np.interp(edges, np.arange(slice_rates.size + 1), running)) * _CURVE_POINTS / slice_rates.size
+    )
     return coarse
 
 

@@ -66,11 +66,13 @@ class ResultCache:
         return result
 
     @staticmethod
-    def _convert_stored_result(stored: Any, convert_from_json: Callable[[Any], CachedResult]) -> CachedResult | None:
-        if stored is None:
+    def _convert_stored_result(
+        stored_document: Any, convert_from_json: Callable[[Any], CachedResult]
+    ) -> CachedResult | None:
+        if stored_document is None:
             return None
         try:
-            return convert_from_json(stored)
+            return convert_from_json(stored_document)
         except (TypeError, ValueError, KeyError, IndexError, AttributeError):
             return None  # of another form
 
@@ -84,11 +86,11 @@ class ResultCache:
         )
 
     def get_explanations(
-        self, key: str, compute_explanations: Callable[[], list[JointChangeExplanation]]
+        self, explanation_key: str, compute_explanations: Callable[[], list[JointChangeExplanation]]
     ) -> list[JointChangeExplanation]:
         """The cached explanations of the parts of a joint change."""
         return self.get_or_compute(
-            f"explanations {key}",
+            f"explanations {explanation_key}",
             compute_explanations,
             lambda stored: [JointChangeExplanation.from_json(item) for item in stored],
             lambda explanations: [asdict(explanation) for explanation in explanations],
@@ -97,13 +99,15 @@ class ResultCache:
     def find_stored_watch(self, history: History, settings: DetectorSettings) -> HistoryWatch | None:
         """The stored watch of a history, if the history begins with the runs watched then."""
 
-        def convert_watch_from_json(stored: Any) -> HistoryWatch | None:
+        def convert_watch_from_json(stored_document: Any) -> HistoryWatch | None:
             state = DetectorState(
-                stored["runs"], stored["filled"], tuple(stored["reference"]) if stored["reference"] else None
+                stored_document["runs"],
+                stored_document["filled"],
+                tuple(stored_document["reference"]) if stored_document["reference"] else None,
             )
-            if state.runs > len(history) or stored["values"] != compute_digest(history.values[: state.runs]):
+            if state.runs > len(history) or stored_document["values"] != compute_digest(history.values[: state.runs]):
                 return None
-            return HistoryWatch(state, tuple(Alarm(0, *alarm) for alarm in stored["alarms"]))
+            return HistoryWatch(state, tuple(Alarm(0, *alarm) for alarm in stored_document["alarms"]))
 
         return self._convert_stored_result(
             self._before.get(_make_watch_key(history, settings)), convert_watch_from_json

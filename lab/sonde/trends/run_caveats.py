@@ -66,12 +66,12 @@ def count_caveats(side_name: str, run_summaries: Sequence[Summary], phase_ids: I
 
 
 def count_caveats_of_numbers(
-    side_name: str, run_summaries: Sequence[Summary], numbers: Iterable[tuple[str, str, Collection[str]]]
+    side_name: str, run_summaries: Sequence[Summary], plan_phase_and_runs: Iterable[tuple[str, str, Collection[str]]]
 ) -> list[CaveatCount]:
     """The caveats of numbers: each is a plan, a phase and the ids of the runs that measured it."""
     return [
         replace(caveat, plan=plan)
-        for plan, phase, run_ids in numbers
+        for plan, phase, run_ids in plan_phase_and_runs
         for caveat in count_caveats(side_name, [run for run in run_summaries if run.id in run_ids], [phase])
     ]
 
@@ -89,11 +89,11 @@ def count_runs_without_storage_number(
     ]
 
 
-def _list_phase_caveats(run_summary: Summary, phase: str) -> list[Mapping[str, Any]]:
+def _list_phase_caveats(run_summary: Summary, phase_id: str) -> list[Mapping[str, Any]]:
     classification = next(
-        (get_stored_classification(item) for item in run_summary.phases if item.get("phase") == phase), ""
+        (get_stored_classification(item) for item in run_summary.phases if item.get("phase") == phase_id), ""
     )
-    return select_phase_caveats(run_summary.document, phase, classification)
+    return select_phase_caveats(run_summary.document, phase_id, classification)
 
 
 def list_caveat_sentences(caveat_counts: Sequence[CaveatCount]) -> list[str]:

@@ -56,38 +56,38 @@ class JointChangeExplanation:
     certainty: Certainty
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> JointChangeExplanation:
+    def from_json(cls, explanation_document: Mapping[str, Any]) -> JointChangeExplanation:
         """The explanation that `dataclasses.asdict` made a JSON object of."""
         scopes = tuple(
             Scope(**{**scope, "spans": {name: (span[0], span[1]) for name, span in scope["spans"].items()}})
-            for scope in document["scopes"]
+            for scope in explanation_document["scopes"]
         )
-        return cls(**{**document, "scopes": scopes})
+        return cls(**{**explanation_document, "scopes": scopes})
 
 
 # Of one history nothing is common, so there is nothing to explain.
 UNEXPLAINED = JointChangeExplanation((), 1, 0, 0, "unknown", "one of several explanations")
 
 
-def group_changes_by_size(sizes: Sequence[tuple[float, float]]) -> list[list[int]]:
+def group_changes_by_size(log_ratios_with_errors: Sequence[tuple[float, float]]) -> list[list[int]]:
     """Positions of changes that have one direction and about one size, the largest first.
 
-    `sizes` are logarithms of ratios, each with its standard error. What is half as large as the largest of a part, or
-    may be within the error of both, belongs to it: one cause rarely slows different tests by the same share.
-    """
+    `log_ratios_with_errors` are logarithms of ratios, each with its standard error. What is half as large as the
+    largest of a part, or may be within the error of both, belongs to it: one cause rarely slows different tests by the
+    same share."""
     parts: list[list[int]] = []
     for down in (True, False):
-        indexes = [index for index, (size, _) in enumerate(sizes) if (size < 0) == down]
-        for position in sorted(indexes, key=lambda item: -abs(sizes[item][0])):
-            size, error = sizes[position]
-            if parts and (sizes[parts[-1][0]][0] < 0) == down:
-                first, first_error = sizes[parts[-1][0]]
+        indexes = [index for index, (size, _) in enumerate(log_ratios_with_errors) if (size < 0) == down]
+        for position in sorted(indexes, key=lambda item: -abs(log_ratios_with_errors[item][0])):
+            size, error = log_ratios_with_errors[position]
+            if parts and (log_ratios_with_errors[parts[-1][0]][0] < 0) == down:
+                first, first_error = log_ratios_with_errors[parts[-1][0]]
                 slack = min(_WIDEST, _DEVIATIONS * (error**2 + first_error**2) ** 0.5)
                 if abs(size) >= min(abs(first) * _SAME, abs(first) - slack):
                     parts[-1].append(position)
                     continue
             parts.append([position])
-    return sorted(parts, key=lambda part: -abs(sizes[part[0]][0]))
+    return sorted(parts, key=lambda part: -abs(log_ratios_with_errors[part[0]][0]))
 
 
 def explain_changes(
@@ -131,9 +131,9 @@ class _ClauseSelection:
     price: float
 
 
-def _select_distinguishing_labels(histories: Iterable[Labels]) -> list[str]:
+def _select_distinguishing_labels(labels_of_histories: Iterable[Labels]) -> list[str]:
     """Labels with more than one value; of labels that part the histories in the same way the first."""
-    rows = list(histories)
+    rows = list(labels_of_histories)
     result: dict[tuple[int, ...], str] = {}
     for name in dict.fromkeys(name for row in rows for name in row):
         if name in IGNORED_LABELS:

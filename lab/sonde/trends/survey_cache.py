@@ -50,9 +50,9 @@ class HistoryOutline(History):
         return self.count
 
 
-def make_survey_key(stamps: Sequence[str], *settings: object) -> str:
+def make_survey_key(index_file_names: Sequence[str], *settings: object) -> str:
     """The key of a survey by the names of the index files."""
-    return _compute_key("index", *stamps, *map(repr, settings))
+    return _compute_key("index", *index_file_names, *map(repr, settings))
 
 
 def make_selection_key(*settings: object) -> str:
@@ -125,10 +125,10 @@ class SurveyCache:
         document: dict[str, Any] = json.loads(body)
         return document
 
-    def _write_document(self, file_key: str, document: Mapping[str, Any]) -> None:
+    def _write_document(self, file_key: str, cached_document: Mapping[str, Any]) -> None:
         if self.folder is None:
             return
-        body = json.dumps(document).encode()
+        body = json.dumps(cached_document).encode()
         # No space, or a folder of another user: the next survey is computed again.
         with contextlib.suppress(OSError), ConfinedDirectory.open(self.folder, create_if_absent=True) as folder:
             folder.write_bytes(f"{file_key}{_CACHE_FILE_SUFFIX}", _compute_checksum(body) + b"\n" + body)
@@ -142,8 +142,8 @@ class SurveyCache:
             return file.read()
 
 
-def _compute_checksum(content: bytes) -> bytes:
-    return hashlib.sha256(content).hexdigest().encode()
+def _compute_checksum(body: bytes) -> bytes:
+    return hashlib.sha256(body).hexdigest().encode()
 
 
 def _convert_survey_to_json(survey: Survey) -> dict[str, Any]:
@@ -185,48 +185,57 @@ def _list_all_changes(survey: Survey) -> list[Change]:
     return list({id(change): change for analysis in survey.analyses for change in analysis.changes}.values())
 
 
-def _convert_survey_from_json(document: Mapping[str, Any], histories: Sequence[History] | None) -> Survey:
-    changes = [_convert_change_from_json(item) for item in document["changes"]]
+def _convert_survey_from_json(survey_document: Mapping[str, Any], histories: Sequence[History] | None) -> Survey:
+    changes = [_convert_change_from_json(item) for item in survey_document["changes"]]
     cache = {line.labels["history"]: line for line in histories} if histories is not None else None
     return Survey(
-        analyses=tuple(_read_analysis(item, changes, cache) for item in document["analyses"]),
+        analyses=tuple(_read_analysis(item, changes, cache) for item in survey_document["analyses"]),
         joint=tuple(
-            JointChange(tuple(_convert_part_from_json(part, changes) for part in joint)) for joint in document["joint"]
+            JointChange(tuple(_convert_part_from_json(part, changes) for part in joint))
+            for joint in survey_document["joint"]
         ),
-        budget=AlarmBudget(**document["budget"]),
-        calibration=DetectorCalibration.from_json(document["calibration"]),
-        short=document["short"],
-        simulated=document["simulated"],
-        environment_events=tuple(convert_event_from_json(item) for item in document["environment_events"]),
+        budget=AlarmBudget(**survey_document["budget"]),
+        calibration=DetectorCalibration.from_json(survey_document["calibration"]),
+        short=survey_document["short"],
+        simulated=survey_document["simulated"],
+        environment_events=tuple(convert_event_from_json(item) for item in survey_document["environment_events"]),
     )
 
 
 def _read_analysis(
-    document: Mapping[str, Any], changes: Sequence[Change], histories: Mapping[str, History] | None
+    analysis_document: Mapping[str, Any], changes: Sequence[Change], history_by_id: Mapping[str, History] | None
 ) -> HistoryAnalysis:
-    labels = document["labels"]
-    if histories is None:
-        last = np.array(document["last"], dtype=float)
-        history: History = HistoryOutline(labels, last, np.ones_like(last), document["unit"], count=document["runs"])
+    labels = analysis_document["labels"]
+    if history_by_id is None:
+        last = np.array(analysis_document["last"], dtype=float)
+        history: History = HistoryOutline(
+            labels, last, np.ones_like(last), analysis_document["unit"], count=analysis_document["runs"]
+        )
     else:
-        history = histories[labels["history"]]
+        history = history_by_id[labels["history"]]
     return HistoryAnalysis(
         history=history,
-        segments=tuple(Segment(**item) for item in document["segments"]),
-        now=document["now"],
-        noise=document["noise"],
-        visible=document["visible"],
-        changes=tuple(changes[index] for index in document["changes"]),
-        caveats=tuple(CaveatCount(**item) for item in document["caveats"]),
+        segments=tuple(Segment(**item) for item in analysis_document["segments"]),
+        now=analysis_document["now"],
+        noise=analysis_document["noise"],
+        visible=analysis_document["visible"],
+        changes=tuple(changes[index] for index in analysis_document["changes"]),
+        caveats=tuple(CaveatCount(**item) for item in analysis_document["caveats"]),
     )
 
 
-def _convert_change_from_json(document: Mapping[str, Any]) -> Change:
-    return Change(**{**document, "size": RateRatio(**document["size"]), "since": RateRatio(**document["since"])})
+def _convert_change_from_json(change_document: Mapping[str, Any]) -> Change:
+    return Change(
+        **{
+            **change_document,
+            "size": RateRatio(**change_document["size"]),
+            "since": RateRatio(**change_document["since"]),
+        }
+    )
 
 
-def _convert_part_from_json(document: Mapping[str, Any], changes: Sequence[Change]) -> JointChangePart:
+def _convert_part_from_json(part_document: Mapping[str, Any], changes: Sequence[Change]) -> JointChangePart:
     return JointChangePart(
-        tuple(changes[index] for index in document["changes"]),
-        JointChangeExplanation.from_json(document["explanation"]),
+        tuple(changes[index] for index in part_document["changes"]),
+        JointChangeExplanation.from_json(part_document["explanation"]),
     )

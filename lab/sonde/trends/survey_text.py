@@ -63,13 +63,13 @@ def summarize_survey(survey: Survey) -> str:
     )
 
 
-def _describe_short_histories(count: int) -> str:
+def _describe_short_histories(short_history_count: int) -> str:
     """A sentence that every history is too short to be judged."""
-    if count == 0:
+    if short_history_count == 0:
         return "there is no history of measured runs yet."
-    if count == 1:
+    if short_history_count == 1:
         return f"the only history has fewer than {MIN_HISTORY_RUNS} runs."
-    return f"all {count:,} histories have fewer than {MIN_HISTORY_RUNS} runs."
+    return f"all {short_history_count:,} histories have fewer than {MIN_HISTORY_RUNS} runs."
 
 
 def _describe_still_slower(survey: Survey) -> str:
@@ -178,9 +178,13 @@ def _describe_changed_part(survey: Survey, changed_part: JointChangePart) -> str
     )
 
 
-def _capitalize_unless_archive_name(phrase: str) -> str:
+def _capitalize_unless_archive_name(scope_phrase: str) -> str:
     """Capitalizes a phrase that Sonde writes. A name from the archive keeps its spelling."""
-    return phrase[:1].upper() + phrase[1:] if phrase.startswith("everything that is measured") else phrase
+    return (
+        scope_phrase[:1].upper() + scope_phrase[1:]
+        if scope_phrase.startswith("everything that is measured")
+        else scope_phrase
+    )
 
 
 def _describe_certainty(explanation: JointChangeExplanation) -> str:

@@ -16,7 +16,7 @@ from record_scene import Scene, Work, steady
 
 from sonde.findings.assessment import assess_phase_rate
 from sonde.findings.targets import (
-    Fragmentation,
+    FileFragmentation,
     SlowTarget,
     TargetRates,
     TargetUsage,
@@ -212,9 +212,9 @@ def test_local_layout_reports_extents_and_unplaced_bytes() -> None:
     columns = ("file", "task", "bytes", "shape", "targets", "extents", "fragments", "longest_bytes", "unplaced_bytes")
     rows = ((0, 0, 100, 0, [["sda1", 100]], 5, 3, 50, 0), (1, 1, 90, 0, [["sda1", 90]], 2, 1, 60, 30))
     layout = LayoutLine(kind="local", files=3, reported=3, columns=columns, rows=rows)
-    assert count_fragments(layout) == Fragmentation(2, 4, 30)
+    assert count_fragments(layout) == FileFragmentation(2, 4, 30)
     more = (2, 2, 10**9, 0, [["sda1", 10**9]], None, None, None, None)  # in more pieces than were looked at
-    assert count_fragments(replace(layout, rows=(*rows, more))) == Fragmentation(2, 4, 30)
+    assert count_fragments(replace(layout, rows=(*rows, more))) == FileFragmentation(2, 4, 30)
     assert count_fragments(replace(layout, rows=(more,))) is None
     assert count_fragments(LayoutLine(kind="lustre", columns=columns[:5], rows=(rows[0][:5],))) is None
 

@@ -61,8 +61,8 @@ def render_survey_page(survey: Survey, measure: str, events: Sequence[Any]) -> s
     return _make_iframe(render_page_template(build_survey_page(survey, measure, events), _STUDY_TEMPLATE))
 
 
-def _make_iframe(page: str) -> str:
+def _make_iframe(page_html: str) -> str:
     """Returns an HTML element that shows the page. Its style does not affect the notebook, and it cannot run
     scripts."""
     style = "width: 100%; height: 40em; border: 0"
-    return str(Markup('<iframe srcdoc="{}" sandbox="" style="{}"></iframe>').format(page, style))
+    return str(Markup('<iframe srcdoc="{}" sandbox="" style="{}"></iframe>').format(page_html, style))

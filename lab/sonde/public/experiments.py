@@ -114,14 +114,18 @@ def _choose_storage(
         storage = simulator.system.with_name("storage")
         storage.mkdir()
 
-        def create_executor(setup: RunSetup, line: LineObserver, begin: Any) -> SimulatedExecutor:
-            return SimulatedExecutor(setup, line, simulator, machine, begin)
+        def create_executor(setup: RunSetup, line: LineObserver, on_begin: Any) -> SimulatedExecutor:
+            return SimulatedExecutor(setup, line, simulator, machine, on_begin)
 
         yield RunLocations(str(storage), system=name), create_executor
 
 
 def _read_locations(
-    on: DirectorySource, pools: Mapping[str, Sequence[str | Path]] | None, system: str, launcher: str, arguments: str
+    on: DirectorySource,
+    pools: Mapping[str, Sequence[str | Path]] | None,
+    system: str,
+    launcher: str,
+    launcher_args: str,
 ) -> RunLocations:
     directories = dict(on) if isinstance(on, Mapping) else {}
     default = "" if on is None or isinstance(on, Mapping) else _convert_to_absolute_path(on)
@@ -131,7 +135,7 @@ def _read_locations(
         {name: tuple(map(_convert_to_absolute_path, choices)) for name, choices in (pools or {}).items()},
         system,
         launcher,
-        arguments,
+        launcher_args,
     )
 
 

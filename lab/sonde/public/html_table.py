@@ -11,9 +11,9 @@ from markupsafe import Markup, escape
 from sonde.model.escaping import escape_line
 
 
-def render_notebook_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], row_count: int) -> str:
+def render_notebook_table(column_names: Sequence[str], rows: Sequence[Sequence[Any]], row_count: int) -> str:
     """Returns an HTML table of the rows, of which there are `row_count` in all."""
-    head = Markup("").join(Markup("<th>{}</th>").format(_render_cell(name)) for name in columns)
+    head = Markup("").join(Markup("<th>{}</th>").format(_render_cell(name)) for name in column_names)
     body = Markup("").join(
         Markup("<tr>{}</tr>").format(
             Markup("").join(Markup("<td>{}</td>").format(_render_cell(value)) for value in row)

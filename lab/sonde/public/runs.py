@@ -293,9 +293,9 @@ def _make_phase(summary: Summary, phase_document: Mapping[str, Any]) -> Phase:
     )
 
 
-def _parse_time(started: str) -> datetime | None:
+def _parse_time(start_time_text: str) -> datetime | None:
     try:
-        time = datetime.fromisoformat(started)
+        time = datetime.fromisoformat(start_time_text)
     except ValueError:
         return None
     return time if time.tzinfo else time.replace(tzinfo=UTC)

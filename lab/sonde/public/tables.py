@@ -45,9 +45,9 @@ class Convertible(ABC):
 class Table(Convertible):
     """Rows that are read when they are first needed, and then kept in memory."""
 
-    def __init__(self, read: Callable[[], Any]) -> None:
-        """`read` returns the rows as a `pyarrow.Table`."""
-        self._read = read
+    def __init__(self, read_arrow_table: Callable[[], Any]) -> None:
+        """`read_arrow_table` returns the rows as a `pyarrow.Table`."""
+        self._read = read_arrow_table
 
     @cached_property
     def _table(self) -> Any:
@@ -107,14 +107,16 @@ class Rows(Convertible, Sequence[Item], Generic[Item]):
         return asdict(item)
 
 
-def make_arrow_table(kinds: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> Any:
+def make_arrow_table(kind_by_column: Mapping[str, str], rows: Sequence[Mapping[str, Any]]) -> Any:
     """Returns the rows as a `pyarrow.Table` with these columns; a missing value is null."""
     import pyarrow as pa  # takes longer to import than `import sonde` may take
 
     from sonde.store.tables import make_arrow_schema
 
-    columns = {name: [_convert_cell_value(kind, row.get(name)) for row in rows] for name, kind in kinds.items()}
-    return pa.Table.from_pydict(columns, schema=make_arrow_schema(kinds))
+    columns = {
+        name: [_convert_cell_value(kind, row.get(name)) for row in rows] for name, kind in kind_by_column.items()
+    }
+    return pa.Table.from_pydict(columns, schema=make_arrow_schema(kind_by_column))
 
 
 def _convert_cell_value(column_kind: str, value: Any) -> Any:

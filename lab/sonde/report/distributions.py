@@ -108,8 +108,8 @@ def _mark_percentiles(panel: Panel, percentiles: Sequence[tuple[str, float]]) ->
         panel.add_note_above_plot("left" if leftward else "", position, name, row)
 
 
-def _make_latency_tooltip(axis: Axis, bar: tuple[float, float, float]) -> ChartTooltip:
-    start, stop, count = bar
+def _make_latency_tooltip(axis: Axis, start_stop_and_count: tuple[float, float, float]) -> ChartTooltip:
+    start, stop, count = start_stop_and_count
     span = f"{quantities.display_nanoseconds(start)} to {quantities.display_nanoseconds(stop)}"
     return ChartTooltip(
         axis.scale_to_share(start),

@@ -193,9 +193,9 @@ def _capitalize_label(member_name: str) -> str:
     return title[:1].upper() + title[1:]
 
 
-def _make_label_pairs(members: Iterable[tuple[str, Any]], prefix: str = "") -> LabelsAndValues:
+def _make_label_pairs(labels_with_values: Iterable[tuple[str, Any]], prefix: str = "") -> LabelsAndValues:
     result: list[tuple[str, str]] = []
-    for name, value in members:
+    for name, value in labels_with_values:
         label_text = prefix + make_member_label(name)
         if isinstance(value, Mapping):
             result += _make_label_pairs(value.items(), f"{label_text}: ")

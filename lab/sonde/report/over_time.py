@@ -92,11 +92,11 @@ def _make_total_rate_panel(
     phase: PhaseRecord,
     timeline: PhaseTimeline,
     axis: Axis,
-    rates: Sequence[float],
+    total_rates: Sequence[float],
     rate_unit: str,
     summary: PhaseSummary,
 ) -> Panel:
-    scale = build_amount_axis(max(rates, default=0.0), rate_unit)
+    scale = build_amount_axis(max(total_rates, default=0.0), rate_unit)
     panel = Panel(axis, scale, 150, f"All tasks together, {scale.unit}")
     low, high = timeline.steady or (0.0, timeline.edges[-1])
     end = timeline.edges[-1]
@@ -106,8 +106,8 @@ def _make_total_rate_panel(
             if stop - start > 0.12 * end:
                 panel.add_note_above_plot("", axis.scale_to_share(start), word)
     css = choose_style_class(summary.classification)
-    panel.add_path(f"area {css}", panel.make_area_path(timeline.edges, [0.0] * len(rates), list(rates)))
-    panel.add_path(f"line {css}", panel.make_step_path(timeline.edges, list(rates)), "Rate of all tasks together")
+    panel.add_path(f"area {css}", panel.make_area_path(timeline.edges, [0.0] * len(total_rates), list(total_rates)))
+    panel.add_path(f"line {css}", panel.make_step_path(timeline.edges, list(total_rates)), "Rate of all tasks together")
     rates_of = phase.end.rates if phase.end else PhaseRates()
     stonewall = rates_of.stonewall
     if stonewall is not None and 0 < stonewall.seconds < end * 0.999:
@@ -180,8 +180,8 @@ def _make_rate_tooltips(timeline: PhaseTimeline, rate_unit: str) -> list[ChartTo
     return tips
 
 
-def _render_legend_key(mark_kind: str, css_class: str, label: str) -> Markup:
-    return Markup('<span class="key {} {}"></span>{}').format(mark_kind, css_class, label)
+def _render_legend_key(mark_kind: str, css_class: str, label_text: str) -> Markup:
+    return Markup('<span class="key {} {}"></span>{}').format(mark_kind, css_class, label_text)
 
 
 def _make_caption(timeline: PhaseTimeline, shows_spread: bool, css_class: str) -> Markup:

@@ -235,7 +235,7 @@ def _make_run_view(
     assessed_phases: Sequence[AssessedPhase],
     run_index: int,
     fact_pairs: LabelsAndValues,
-    environment: tuple[NodeView, ...],
+    node_views: tuple[NodeView, ...],
 ) -> RunView:
     timeline = build_run_timeline(run, assessed_phases)
     return RunView(
@@ -251,8 +251,8 @@ def _make_run_view(
             _make_phase_view(run, assessed_phases, run_index, position)
             for position, assessed_phases in enumerate(assessed_phases, start=1)
         ),
-        environment=environment,
-        more_nodes=max(0, len(run.raw_nodes) - facts.MAX_NODES) if environment else 0,
+        environment=node_views,
+        more_nodes=max(0, len(run.raw_nodes) - facts.MAX_NODES) if node_views else 0,
         repeat=RepeatInstructions(
             facts.format_repeat_command(run), facts.format_engine_command(run), facts.format_plan(run)
         ),

@@ -105,11 +105,11 @@ class _SiteContent:
         return {run: folder for run, folder in zip(runs, folders, strict=True) if run in chosen}
 
 
-def _find_runs_tagged_as_baseline(runs: Any) -> set[str]:
+def _find_runs_tagged_as_baseline(run_table: Any) -> set[str]:
     """Runs with a tag baseline:NAME."""
     return {
         run
-        for run, tags in zip(runs["run"].to_pylist(), runs["tags"].to_pylist(), strict=True)
+        for run, tags in zip(run_table["run"].to_pylist(), run_table["tags"].to_pylist(), strict=True)
         if tags and any(tag.startswith(BASELINE_PREFIX) for tag in tags)
     }
 
@@ -137,7 +137,7 @@ def _iterate_pages(content: _SiteContent) -> Iterator[tuple[str, str, Callable[[
         )
     for entry in content.entries:
         history_content = collect_history_content(
-            entry.page_name,
+            entry.page_path,
             entry.history,
             entry.analysis,
             content.survey,
@@ -146,7 +146,7 @@ def _iterate_pages(content: _SiteContent) -> Iterator[tuple[str, str, Callable[[
             written_reports,
         )
         yield (
-            entry.page_name,
+            entry.page_path,
             hash_page_inputs(*history_content.list_parts()),
             partial(_render_history_page, history_content),
         )
@@ -166,8 +166,8 @@ def _render_history_page(content: HistoryContent) -> str:
     return build_history_page(content).render()
 
 
-def _render_run_list(page: RunListPage, reports: set[str]) -> str:
-    return build_list_page(page, reports).render()
+def _render_run_list(page: RunListPage, runs_with_report: set[str]) -> str:
+    return build_list_page(page, runs_with_report).render()
 
 
 def _render_run_page(run_folder: Path, links_line: str) -> str:
@@ -180,7 +180,7 @@ def _render_run_page(run_folder: Path, links_line: str) -> str:
     try:
         return render_report([run_folder], leading_sections=[StudySection("In the archive", [], [links])])
     except (ReportError, RecordError) as error:
-        return make_site_page(name, run_folder.name, alarms=[str(error)]).render()
+        return make_site_page(name, run_folder.name, alarm_texts=[str(error)]).render()
 
 
 def _build_small_pages(content: _SiteContent) -> Iterator[SitePage]:

@@ -53,7 +53,9 @@ def build_event_pages(events: Sequence[Event], survey: Survey) -> Iterator[SiteP
         )
 
 
-def _make_event_row(event: Event, changes: Sequence[Change], survey: Survey, path_to_root: str) -> tuple[object, ...]:
+def _make_event_row(
+    event: Event, changes_during_event: Sequence[Change], survey: Survey, path_to_root: str
+) -> tuple[object, ...]:
     links = [
         Markup("{}: {}").format(
             make_page_link(
@@ -63,10 +65,10 @@ def _make_event_row(event: Event, changes: Sequence[Change], survey: Survey, pat
             ),
             format_dated_change(change),
         )
-        for change in changes[:_MAX_LISTED_CHANGES]
+        for change in changes_during_event[:_MAX_LISTED_CHANGES]
     ]
-    if len(changes) > _MAX_LISTED_CHANGES:
-        links.append(Markup("and {} more").format(len(changes) - _MAX_LISTED_CHANGES))
+    if len(changes_during_event) > _MAX_LISTED_CHANGES:
+        links.append(Markup("and {} more").format(len(changes_during_event) - _MAX_LISTED_CHANGES))
     text = Markup('<a id="{}"></a>{}').format(event.id, escape_line(event.title, 300))
     if event.details or event.source:
         details = "; ".join(filter(None, (event.details, event.source)))

@@ -125,7 +125,7 @@ def build_history_page(content: HistoryContent) -> SitePage:
         sections.append(StudySection("Spread by date", [], [strip.render()]))
     sections.append(_make_runs_section(content))
     alarms = [curve.summary] if analysis is not None and analysis.is_newly_slower else []
-    return make_site_page(content.name, content.title, facts=facts, sections=sections, alarms=alarms)
+    return make_site_page(content.name, content.title, labels_with_values=facts, sections=sections, alarm_texts=alarms)
 
 
 def _make_changes_section(content: HistoryContent) -> list[StudySection]:

@@ -46,7 +46,7 @@ class HistoryEntry:
     ratio: BaselineRatio | None
 
     @property
-    def page_name(self) -> str:
+    def page_path(self) -> str:
         """Its page in the site."""
         return get_history_page_path(self.history.labels.get("history", ""))
 
@@ -126,11 +126,11 @@ def _describe_baselines(entries: Iterable[HistoryEntry]) -> str:
 def _make_matrix_field(history_entry: HistoryEntry) -> MatrixField:
     if history_entry.ratio is None:
         return MatrixField(
-            0.0, False, format_count_with_noun(len(history_entry.history), "run"), history_entry.page_name
+            0.0, False, format_count_with_noun(len(history_entry.history), "run"), history_entry.page_path
         )
     ratio = history_entry.ratio.rate_ratio
     return MatrixField(
-        ratio - 1, history_entry.ratio.is_sure, f"{ratio:.0%}".replace("%", " %"), history_entry.page_name
+        ratio - 1, history_entry.ratio.is_sure, f"{ratio:.0%}".replace("%", " %"), history_entry.page_path
     )
 
 
@@ -197,7 +197,7 @@ def build_history_list(entries: Sequence[HistoryEntry], survey: Survey) -> SiteP
         last = analysis.changes[-1] if analysis and analysis.changes else None
         rows.append(
             (
-                make_page_link(entry.page_name, make_history_name(history, survey.distinguishing_labels)),
+                make_page_link(entry.page_path, make_history_name(history, survey.distinguishing_labels)),
                 f"{len(history):,}",
                 f"{convert_run_time_to_utc(float(history.times[-1])):%Y-%m-%d}",
                 format_history_value(analysis.current_level, history) if analysis else "",

@@ -45,9 +45,9 @@ class RunListPage:
         return ids
 
 
-def split_runs(runs: Any) -> Iterator[RunListPage]:
+def split_runs(run_table: Any) -> Iterator[RunListPage]:
     """The pages of a table of all runs, sorted by start. Only the last page of a month changes when a run is added."""
-    starts = runs["started_s"].to_pylist()
+    starts = run_table["started_s"].to_pylist()
     months = [_format_month(start) for start in starts]
     begin = 0
     while begin < len(months):
@@ -56,7 +56,7 @@ def split_runs(runs: Any) -> Iterator[RunListPage]:
         while end < len(months) and months[end] == month:
             end += 1
         for number, first in enumerate(range(begin, end, _RUNS_PER_PAGE), 1):
-            rows = runs.slice(first, min(_RUNS_PER_PAGE, end - first)).combine_chunks()
+            rows = run_table.slice(first, min(_RUNS_PER_PAGE, end - first)).combine_chunks()
             yield RunListPage(f"runs/{month}-{number}.html", month, rows, _hash_rows(rows))
         begin = end
 
@@ -72,13 +72,15 @@ def _hash_rows(run_rows: Any) -> str:
     return hashlib.sha256(sink.getvalue()).hexdigest()
 
 
-def build_list_page(page: RunListPage, reports: Collection[str]) -> SitePage:
+def build_list_page(page: RunListPage, runs_with_report: Collection[str]) -> SitePage:
     """The page of up to 500 runs."""
-    rows = [_make_table_row(row, reports) for row in reversed(page.rows.to_pylist())]
+    rows = [_make_table_row(row, runs_with_report) for row in reversed(page.rows.to_pylist())]
     caption = f"{format_count_with_noun(len(rows), 'run')}, the latest first; rates are those of the fastest phase"
     section = StudySection("List", [f"{caption}."], [render_html_table(_COLUMN_TITLES, rows, text_columns=6)])
     first, last = rows[-1][0], rows[0][0]
-    return make_site_page(page.name, f"Runs of {page.month}", facts=[("From", first), ("To", last)], sections=[section])
+    return make_site_page(
+        page.name, f"Runs of {page.month}", labels_with_values=[("From", first), ("To", last)], sections=[section]
+    )
 
 
 def _make_table_row(run_row: Mapping[str, Any], runs_with_report: Collection[str]) -> tuple[Any, ...]:

@@ -72,14 +72,14 @@ class SiteFolder:
         old = {name: key for name, key in pages.items() if isinstance(key, str)} if isinstance(pages, dict) else {}
         return cls(site_root, _old=old)
 
-    def write_page(self, page_name: str, content_key: str, render_html: Callable[[], str]) -> None:
+    def write_page(self, page_path: str, content_key: str, render_html: Callable[[], str]) -> None:
         """Writes a page unless the page with this key is there."""
-        if self._old.get(page_name) == content_key and self._has_file(page_name):
+        if self._old.get(page_path) == content_key and self._has_file(page_path):
             self.unchanged += 1
         else:
-            self._write_file(page_name, render_html().encode())
-            self.written.append(page_name)
-        self._new[page_name] = content_key  # only now: an interrupted page must not count as written
+            self._write_file(page_path, render_html().encode())
+            self.written.append(page_path)
+        self._new[page_path] = content_key  # only now: an interrupted page must not count as written
 
     def remove_stale_pages(self) -> None:
         """Removes pages that were not named since `open_site`, and writes the manifest."""
@@ -97,10 +97,10 @@ class SiteFolder:
         """Writes the manifest of an unfinished site, so that the next build continues there."""
         self._write_manifest({**self._old, **self._new})
 
-    def _write_manifest(self, pages: dict[str, str]) -> None:
+    def _write_manifest(self, input_hash_by_page: dict[str, str]) -> None:
         try:
             with ConfinedDirectory.open(self.root) as directory:
-                directory.write_json_file(MANIFEST_FILE, {"schema": _MANIFEST_FORMAT, "pages": pages})
+                directory.write_json_file(MANIFEST_FILE, {"schema": _MANIFEST_FORMAT, "pages": input_hash_by_page})
         except OSError as error:
             raise self._make_write_error(error) from None
 

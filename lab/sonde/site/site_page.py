@@ -43,15 +43,15 @@ class SitePage(Study):
 
 
 def make_site_page(
-    page_name: str,
+    page_path: str,
     title: str,
     lead_text: str = "",
-    facts: Sequence[tuple[str, str]] = (),
+    labels_with_values: Sequence[tuple[str, str]] = (),
     sections: Sequence[StudySection] = (),
-    alarms: Sequence[str] = (),
+    alarm_texts: Sequence[str] = (),
 ) -> SitePage:
     """A page of the site."""
-    return SitePage(title, lead_text, facts, alarms, sections, page_name)
+    return SitePage(title, lead_text, labels_with_values, alarm_texts, sections, page_path)
 
 
 def make_page_link(target_page: str, link_text: str, path_to_root: str = "") -> Markup:

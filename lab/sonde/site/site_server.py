@@ -90,12 +90,12 @@ class _SiteHandler(BaseHTTPRequestHandler):
         if sends_body:
             self.wfile.write(content)
 
-    def _read_page(self, page_name: str) -> bytes | None:
-        folder, _, file = page_name.rpartition("/")
+    def _read_page(self, page_path: str) -> bytes | None:
+        folder, _, file = page_path.rpartition("/")
         try:
             with ConfinedDirectory.open(self.folder) as directory:
                 manifest = directory.read_json_file(MANIFEST_FILE, trusted_only=True) or {}
-            if page_name not in manifest.get("pages", {}):
+            if page_path not in manifest.get("pages", {}):
                 return None
             with (
                 ConfinedDirectory.open_beneath(self.folder, self.folder / folder) as directory,

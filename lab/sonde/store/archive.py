@@ -113,12 +113,12 @@ class Archive:
         name = archive_option or os.environ.get(ARCHIVE_VARIABLE) or find_archive_setting() or DEFAULT_ARCHIVE
         return cls(Path(name).expanduser(), report_problem)
 
-    def begin_run(self, run_name: str, plan_text: str, facts: Mapping[str, Any]) -> RunDraft:
-        """Opens a new run. `facts` go into run.json; the plan is written as the engine will read it."""
+    def begin_run(self, run_name: str, plan_text: str, run_facts: Mapping[str, Any]) -> RunDraft:
+        """Opens a new run. `run_facts` go into run.json; the plan is written as the engine will read it."""
         run_id = make_run_id(run_name)
         folder = self.root / f"{_INCOMING_PREFIX}{run_id}"
         started = datetime.now(UTC).isoformat(timespec="seconds")
-        complete = {"id": run_id, "started": started, "site": read_site_facts(), **read_own_job(), **facts}
+        complete = {"id": run_id, "started": started, "site": read_site_facts(), **read_own_job(), **run_facts}
         try:
             with (
                 ConfinedDirectory.open(self.root, create_if_absent=True) as root,

@@ -53,18 +53,20 @@ class Catalog:
         self._damaged: set[Path] = set()
         self._parts = index.Index(archive_root).refresh_index(progress)
 
-    def read_run_table(self, columns: Sequence[str], selection: Selection = _ALL_RUNS) -> Any:
+    def read_run_table(self, column_names: Sequence[str], selection: Selection = _ALL_RUNS) -> Any:
         """A table with these columns of the runs that are wanted (also calibrations, when nothing is said), in the
         order of their start."""
-        return self.find_runs(columns, selection).table
+        return self.find_runs(column_names, selection).table
 
     def find_runs(
-        self, columns: Sequence[str], selection: Selection = _ALL_RUNS, last_count: int | None = None
+        self, column_names: Sequence[str], selection: Selection = _ALL_RUNS, last_count: int | None = None
     ) -> SelectedRuns:
         """Rows of the last `last_count` selected runs, and the number of all selected runs."""
-        return self._retry_if_replaced(lambda: self._find_runs_once(columns, selection, last_count))
+        return self._retry_if_replaced(lambda: self._find_runs_once(column_names, selection, last_count))
 
-    def _find_runs_once(self, columns: Sequence[str], selection: Selection, last_count: int | None) -> SelectedRuns:
+    def _find_runs_once(
+        self, column_names: Sequence[str], selection: Selection, last_count: int | None
+    ) -> SelectedRuns:
         sources = self.list_column_readers("runs")
         looked_at = sorted({*selection.list_needed_columns(), "started_s"})
         hits, times = [], []
@@ -76,7 +78,7 @@ class Catalog:
         if last_count is not None and last_count < count:
             begin = _find_start_of_last_runs(last_count, hits, times)
             hits = [hit & (started >= begin) for hit, started in zip(hits, times, strict=True)]
-        wide = pa.schema([index.RUN_SCHEMA.field(name) for name in dict.fromkeys([*columns, "started_s", "run"])])
+        wide = pa.schema([index.RUN_SCHEMA.field(name) for name in dict.fromkeys([*column_names, "started_s", "run"])])
         tables = [
             decode_dictionaries(source(wide.names).filter(pa.array(hit)), index.RUN_SCHEMA)
             for source, hit in zip(sources, hits, strict=True)
@@ -87,7 +89,9 @@ class Catalog:
         if not _is_ascending(all_rows["started_s"].to_numpy()):
             all_rows = all_rows.sort_by([("started_s", "ascending"), ("run", "ascending")])
         return SelectedRuns(
-            all_rows.slice(max(0, len(all_rows) - (count if last_count is None else last_count))).select(list(columns)),
+            all_rows.slice(max(0, len(all_rows) - (count if last_count is None else last_count))).select(
+                list(column_names)
+            ),
             count,
         )
 
@@ -112,7 +116,9 @@ class Catalog:
         """A function for each month that reads columns of that part ("runs" or "phases"), text as dictionaries. The
         sources of both parts are in the same order."""
         schema = {"runs": index.RUN_SCHEMA, "phases": index.PHASE_SCHEMA}[table_name]
-        files = [functools.partial(read_table_columns, file, schema=schema) for file in self._parts.files[table_name]]
+        files = [
+            functools.partial(read_table_columns, file, table_schema=schema) for file in self._parts.files[table_name]
+        ]
         return [
             *files,
             *(functools.partial(select_columns_with_dictionaries, table) for table in self._parts.tables[table_name]),

@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 _RUN_FOLDER_PATTERN = r"^(\d{4}-(0[1-9]|1[0-2])/)?[^./\x00][^/\x00]*$"
 
 
-def read_table_columns(table_file: Path, columns: Sequence[str], schema: Any) -> Any:
+def read_table_columns(table_file: Path, column_names: Sequence[str], table_schema: Any) -> Any:
     """These columns of one file as a table of one chunk, text as dictionaries. Raises OSError or ArrowException."""
-    texts = [name for name in columns if pa.types.is_string(schema.field(name).type)]
+    texts = [name for name in column_names if pa.types.is_string(table_schema.field(name).type)]
     try:
         source = parquet.ParquetFile(table_file, read_dictionary=texts, page_checksum_verification=True)
         # One thread: the files are small, and starting threads for each takes longer than reading it.
-        table = source.read(columns=list(columns), use_threads=False)
-        return table.select(list(columns)).combine_chunks()
+        table = source.read(columns=list(column_names), use_threads=False)
+        return table.select(list(column_names)).combine_chunks()
     except (KeyError, ValueError, TypeError, OverflowError, MemoryError) as reason:
         # A damaged footer makes pyarrow say all kinds of things.
         raise pa.ArrowInvalid(f"{table_file} is damaged: {reason}") from reason
@@ -39,35 +39,35 @@ def check_folder_column(table: Any) -> None:
             raise pa.ArrowInvalid("the index names a folder outside the archive")
 
 
-def select_columns_with_dictionaries(table: Any, columns: Sequence[str]) -> Any:
+def select_columns_with_dictionaries(table: Any, column_names: Sequence[str]) -> Any:
     """Selects columns of a table in memory, with texts encoded as dictionaries as `read_table_columns` returns them."""
-    chosen = table.select(list(columns)).combine_chunks()
-    for position, name in enumerate(columns):
+    chosen = table.select(list(column_names)).combine_chunks()
+    for position, name in enumerate(column_names):
         if pa.types.is_string(chosen.schema.field(name).type):
             chosen = chosen.set_column(position, name, chosen[name].dictionary_encode())
     return chosen
 
 
-def decode_dictionaries(table: Any, schema: Any) -> Any:
+def decode_dictionaries(table: Any, table_schema: Any) -> Any:
     """The table with texts as texts."""
-    return table.cast(pa.schema([schema.field(name) for name in table.column_names]))
+    return table.cast(pa.schema([table_schema.field(name) for name in table.column_names]))
 
 
-def apply_predicate_to_distinct_texts(column: Any, predicate: Callable[[Any], Any]) -> Any:
-    """`predicate` of each text in a column, asked once for each different one; null counts as no."""
-    array = combine_chunks(column)
+def apply_predicate_to_distinct_texts(text_column: Any, text_predicate: Callable[[Any], Any]) -> Any:
+    """`text_predicate` of each text in a column, asked once for each different one; null counts as no."""
+    array = combine_chunks(text_column)
     if not pa.types.is_dictionary(array.type):
-        return compute.fill_null(predicate(array), False)
-    answers = compute.fill_null(predicate(array.dictionary), False).to_numpy(zero_copy_only=False)
+        return compute.fill_null(text_predicate(array), False)
+    answers = compute.fill_null(text_predicate(array.dictionary), False).to_numpy(zero_copy_only=False)
     codes = array.indices.fill_null(-1).to_numpy(zero_copy_only=False)
     return pa.array(np.append(answers, False)[codes])
 
 
-def combine_chunks(column: Any) -> Any:
+def combine_chunks(arrow_column: Any) -> Any:
     """The column as one array."""
-    if not isinstance(column, pa.ChunkedArray):
-        return column
-    combined = column.combine_chunks()
+    if not isinstance(arrow_column, pa.ChunkedArray):
+        return arrow_column
+    combined = arrow_column.combine_chunks()
     return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) and combined.num_chunks == 1 else combined
 
 

@@ -137,12 +137,12 @@ def _split_into_histories(monthly_tables: Sequence[Any]) -> Iterator[StoredHisto
         )
 
 
-def _is_rising(times: NDArray[np.float64]) -> bool:
-    return bool(np.all(times[1:] > times[:-1]))
+def _is_rising(start_times: NDArray[np.float64]) -> bool:
+    return bool(np.all(start_times[1:] > start_times[:-1]))
 
 
 def _sort_rows_by_time(
-    row_indices: NDArray[np.int64], times: NDArray[np.float64], run_column: CodedTextColumn
+    row_indices: NDArray[np.int64], start_times: NDArray[np.float64], run_column: CodedTextColumn
 ) -> NDArray[np.int64]:
     """`row_indices` by time; those that started in the same second by name."""
-    return row_indices[np.lexsort((np.array(run_column.get_texts(row_indices)), times[row_indices]))]
+    return row_indices[np.lexsort((np.array(run_column.get_texts(row_indices)), start_times[row_indices]))]

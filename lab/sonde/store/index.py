@@ -97,13 +97,13 @@ class Index:
         self._remove_files(pair for shard, pair in have.items() if shard not in now)
         return parts
 
-    def _list_shard(self, shard: str) -> shards.ShardListing | None:
+    def _list_shard(self, shard_name: str) -> shards.ShardListing | None:
         try:
-            return shards.list_shard_contents(self._root, shard)
+            return shards.list_shard_contents(self._root, shard_name)
         except OSError:
             return None  # removed since
 
-    def _find_shard_files(self, now: Mapping[str, int]) -> dict[str, _ShardFiles]:
+    def _find_shard_files(self, present_stamp_by_shard: Mapping[str, int]) -> dict[str, _ShardFiles]:
         """Shard -> its files: those with the stamp of now if there are any, else others that may hold most of it."""
         pairs_by_shard: dict[str, _ShardFiles] = {}
         for folder in self._list_index_folders():
@@ -111,9 +111,11 @@ class Index:
                 if any(file in self._damaged for file in pair.files.values()):
                     continue
                 previous = pairs_by_shard.get(pair.shard)
-                if previous is None or (previous.stamp != str(now.get(pair.shard)) and pair.stamp >= previous.stamp):
+                if previous is None or (
+                    previous.stamp != str(present_stamp_by_shard.get(pair.shard)) and pair.stamp >= previous.stamp
+                ):
                     pairs_by_shard[pair.shard] = pair
-                if pair.stamp == str(now.get(pair.shard)):
+                if pair.stamp == str(present_stamp_by_shard.get(pair.shard)):
                     pairs_by_shard[pair.shard] = pair
         return pairs_by_shard
 
@@ -170,14 +172,14 @@ class Index:
             # From memory, not from the file: somebody else may replace it before it is read.
             index_parts.tables[part].append(tables[part])
 
-    def _write_shard_files(self, shard_name: str, shard_stamp: str, tables: Mapping[str, Any]) -> None:
+    def _write_shard_files(self, shard_name: str, shard_stamp: str, table_by_name: Mapping[str, Any]) -> None:
         """Puts the files of a shard in place and takes away those they replace, if they can be written at all."""
         written = {part: f"{shard_name}~{shard_stamp}.{part}.parquet" for part in _INDEX_TABLES}
         # No space, say: the rows are in memory, and the next one tries again.
         with suppress(OSError), self._open_index_folder() as folder:
             for part, name in written.items():
                 with folder.open_atomic_replacement(name) as file:
-                    parquet.write_table(tables[part], file, **PARQUET_WRITE_OPTIONS)
+                    parquet.write_table(table_by_name[part], file, **PARQUET_WRITE_OPTIONS)
             for old in folder.list_names():
                 if old.startswith(f"{shard_name}~") and old.endswith(".parquet") and old not in written.values():
                     folder.remove_file(old, missing_ok=True)
@@ -313,12 +315,12 @@ def _read_indexed_rows(file_pair: _ShardFiles | None) -> _IndexedRows:
     return _IndexedRows({"runs": RUN_SCHEMA.empty_table(), "phases": PHASE_SCHEMA.empty_table()})
 
 
-def _append_rows(table: Any, new_rows: Sequence[Row], schema: Any) -> Any:
+def _append_rows(table: Any, new_rows: Sequence[Row], table_schema: Any) -> Any:
     columns = {
         name: [
             float(value) if isinstance(value := row.get(name), int) and kind == pa.float64() else value
             for row in new_rows
         ]
-        for name, kind in zip(schema.names, schema.types, strict=True)
+        for name, kind in zip(table_schema.names, table_schema.types, strict=True)
     }
-    return pa.concat_tables([table, pa.Table.from_pydict(columns, schema=schema)])
+    return pa.concat_tables([table, pa.Table.from_pydict(columns, schema=table_schema)])

@@ -52,9 +52,9 @@ class UnpackResult:
             self.complaints.append(sentence)
 
 
-def is_pack_file_name(file: Path) -> bool:
+def is_pack_file_name(file_path: Path) -> bool:
     """Whether the name says that the file is a pack."""
-    return file.name.lower().endswith(PACK_SUFFIXES)
+    return file_path.name.lower().endswith(PACK_SUFFIXES)
 
 
 def pack_runs(run_folders: Sequence[Path], pack_file: Path, on_progress: ProgressCallback) -> list[str]:
@@ -100,29 +100,29 @@ def _iterate_run_files(
 
 
 @contextmanager
-def _open_pack_writer(pack_file: Path, file: BinaryIO) -> Iterator[Callable[[str, BinaryIO], None]]:
+def _open_pack_writer(pack_file: Path, output_file: BinaryIO) -> Iterator[Callable[[str, BinaryIO], None]]:
     if pack_file.name.lower().endswith(".zip"):
-        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
+        with zipfile.ZipFile(output_file, "w", zipfile.ZIP_DEFLATED) as packed:
             yield functools.partial(_add_to_zip, packed)
     else:
-        with tarfile.open(fileobj=file, mode=_TAR_MODES[pack_file.suffix.lower()]) as tape:  # type: ignore[call-overload]
+        with tarfile.open(fileobj=output_file, mode=_TAR_MODES[pack_file.suffix.lower()]) as tape:  # type: ignore[call-overload]
             yield functools.partial(_add_to_tar, tape)
 
 
-def _add_to_zip(zip_file: zipfile.ZipFile, member_name: str, content: BinaryIO) -> None:
-    status = os.fstat(content.fileno())
+def _add_to_zip(zip_file: zipfile.ZipFile, member_name: str, run_file: BinaryIO) -> None:
+    status = os.fstat(run_file.fileno())
     member = zipfile.ZipInfo(member_name, max(time.localtime(status.st_mtime)[:6], (1980, 1, 1, 0, 0, 0)))
     member.compress_type = zipfile.ZIP_DEFLATED
     member.external_attr = (status.st_mode & 0xFFFF) << 16
     member.file_size = status.st_size
     with zip_file.open(member, "w") as target:
-        shutil.copyfileobj(content, target, 1 << 20)
+        shutil.copyfileobj(run_file, target, 1 << 20)
 
 
-def _add_to_tar(tar_file: tarfile.TarFile, member_name: str, content: BinaryIO) -> None:
-    member = tar_file.gettarinfo(arcname=member_name, fileobj=content)
-    member.type, member.linkname, member.size = tarfile.REGTYPE, "", os.fstat(content.fileno()).st_size
-    tar_file.addfile(member, content)
+def _add_to_tar(tar_file: tarfile.TarFile, member_name: str, run_file: BinaryIO) -> None:
+    member = tar_file.gettarinfo(arcname=member_name, fileobj=run_file)
+    member.type, member.linkname, member.size = tarfile.REGTYPE, "", os.fstat(run_file.fileno()).st_size
+    tar_file.addfile(member, run_file)
 
 
 def unpack_runs(archive: Archive, pack_file: Path, on_progress: ProgressCallback) -> UnpackResult:
@@ -172,14 +172,14 @@ def copy_runs(
 class _IncomingRuns:
     """Gathers the files of one run after the other and makes each run visible when it is whole."""
 
-    def __init__(self, archive: Archive, where: str, unpack_result: UnpackResult) -> None:
+    def __init__(self, archive: Archive, pack_origin: str, unpack_result: UnpackResult) -> None:
         self._archive = archive
-        self._where = where
+        self._where = pack_origin
         self._brought = unpack_result
         self._run = ""
         self._directory: ConfinedDirectory | None = None
 
-    def store_member(self, member_name: str, content: IO[bytes]) -> None:
+    def store_member(self, member_name: str, member_file: IO[bytes]) -> None:
         """Takes one file; names that are not `run/file` are none of ours."""
         parts = [part for part in PurePosixPath(member_name).parts if part != "."]
         if len(parts) != 2 or not all(_SAFE_NAME.fullmatch(part) for part in parts):
@@ -191,13 +191,13 @@ class _IncomingRuns:
         if parts[1] != owner.OWNER_FILE:
             self._directory.remove_file(parts[1], missing_ok=True)
             with self._directory.create_file(parts[1]) as file:
-                shutil.copyfileobj(content, file, 1 << 20)
+                shutil.copyfileobj(member_file, file, 1 << 20)
 
-    def _begin_run(self, run: str) -> None:
-        self._run = run
+    def _begin_run(self, run_id: str) -> None:
+        self._run = run_id
         try:
             with ConfinedDirectory.open(self._archive.root, create_if_absent=True) as root:
-                self._directory = root.create_directory(f".incoming-{run}~{secrets.token_hex(3)}")
+                self._directory = root.create_directory(f".incoming-{run_id}~{secrets.token_hex(3)}")
             owner.claim_directory(self._directory, [os.getpid()])
         except OSError as reason:
             raise MachineError(

@@ -51,8 +51,8 @@ class PackMember:
 class UnpackLimitCounter:
     """Counts what comes out of a pack. Methods raise PackLimitError."""
 
-    def __init__(self, pack: Path) -> None:
-        self._packed = max(1, pack.stat().st_size)
+    def __init__(self, pack_file: Path) -> None:
+        self._packed = max(1, pack_file.stat().st_size)
         self._members = 0
         self._bytes = 0
         self._bytes_of_headers = MAX_TAR_HEADER_BYTES  # until the next member is due
@@ -79,15 +79,15 @@ class UnpackLimitCounter:
 class _CountedFile(io.RawIOBase):
     """A stream whose bytes are counted as they are read."""
 
-    def __init__(self, source: Any, limit_counter: UnpackLimitCounter) -> None:
-        self._source = source
-        self._meter = limit_counter
+    def __init__(self, unpacked_stream: Any, unpack_limit_counter: UnpackLimitCounter) -> None:
+        self._source = unpacked_stream
+        self._meter = unpack_limit_counter
 
     def readable(self) -> bool:
         return True
 
-    def read(self, size: int = -1) -> bytes:
-        piece: bytes = self._source.read(size)
+    def read(self, byte_count: int = -1) -> bytes:
+        piece: bytes = self._source.read(byte_count)
         self._meter.add_bytes(len(piece))
         return piece
 
@@ -95,12 +95,12 @@ class _CountedFile(io.RawIOBase):
 class _ZipReader(io.BufferedReader):
     """A zip as zipfile reads it, which takes the list of members in one call."""
 
-    def read(self, size: int | None = -1, /) -> bytes:
-        if size is not None and size > MAX_ZIP_DIRECTORY_BYTES:
+    def read(self, byte_count: int | None = -1, /) -> bytes:
+        if byte_count is not None and byte_count > MAX_ZIP_DIRECTORY_BYTES:
             raise PackLimitError(
                 f"its list of members has more than {format_bytes(MAX_ZIP_DIRECTORY_BYTES)}; pack them as .tar.gz"
             )
-        return super().read(size)
+        return super().read(byte_count)
 
 
 def iterate_pack_members(pack_file: Path) -> Iterator[PackMember]:

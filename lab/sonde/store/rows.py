@@ -167,12 +167,12 @@ def _list_finding_ids(findings: Iterable[Mapping[str, Any]]) -> list[str]:
     return sorted({str(finding.get("id")) for finding in findings if finding.get("id")})
 
 
-def _find_fastest_phase(phases: Iterable[Mapping[str, Any]], direction: str, ops: Collection[str]) -> Row:
+def _find_fastest_phase(phase_members: Iterable[Mapping[str, Any]], direction_name: str, ops: Collection[str]) -> Row:
     """The best phase of that direction: the fastest storage number, as in every headline (`findings.best_numbers`);
     without one the fastest that has no classification, else the classification of the fastest without its number."""
     there = [
         phase
-        for phase in phases
+        for phase in phase_members
         if phase.get("measured", True) and phase.get("op") in ops and _is_positive_number(phase.get(BYTES_PER_S))
     ]
     honest = [phase for phase in there if read_classification(phase) in _STORAGE_CLASSIFICATIONS] or [
@@ -181,22 +181,22 @@ def _find_fastest_phase(phases: Iterable[Mapping[str, Any]], direction: str, ops
     best = max(honest or there, key=lambda phase: float(phase[BYTES_PER_S]), default=None)
     if best is None:
         return {}
-    row: Row = {f"{direction}_classification": read_classification(best)}
+    row: Row = {f"{direction_name}_classification": read_classification(best)}
     if honest:
         row |= {
-            f"{direction}_{BYTES_PER_S}": float(best[BYTES_PER_S]),
-            f"{direction}_{OPS_PER_S}": _convert_to_number_or_none(best.get(OPS_PER_S)),
+            f"{direction_name}_{BYTES_PER_S}": float(best[BYTES_PER_S]),
+            f"{direction_name}_{OPS_PER_S}": _convert_to_number_or_none(best.get(OPS_PER_S)),
         }
     return row
 
 
-def read_classification(phase: Mapping[str, Any]) -> str | None:
+def read_classification(phase_member: Mapping[str, Any]) -> str | None:
     """The stored classification of a phase of a run.json. Of imported numbers only `cache` is known, from the plan;
     otherwise None."""
-    classification = phase.get("classification")
+    classification = phase_member.get("classification")
     if isinstance(classification, str):
         return classification
-    return Classification.CACHE.value if _classify_phase_cache(phase) == "cached" else None
+    return Classification.CACHE.value if _classify_phase_cache(phase_member) == "cached" else None
 
 
 def _make_phase_rows(run_summary: Summary) -> list[Row]:
@@ -266,35 +266,39 @@ def make_history_key_and_value(run_key: RunKey, phase_row: Mapping[str, Any]) ->
     return HistoryKey(*shared, cache=_classify_phase_cache(phase_row), unit=unit, **members), float(str(value))
 
 
-def parse_epoch_seconds(started: str) -> float:
+def parse_epoch_seconds(start_time_text: str) -> float:
     """Seconds since 1970 of an ISO time; a time without zone is UTC, and 0 stands for no time at all."""
     try:
-        moment = datetime.fromisoformat(started)
+        moment = datetime.fromisoformat(start_time_text)
     except ValueError:
         return 0.0
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
-def _classify_phase_cache(phase: Mapping[str, Any]) -> str:
-    return classify_cache(str(phase.get("cache") or ""), phase.get("findings") or ())
+def _classify_phase_cache(phase_member: Mapping[str, Any]) -> str:
+    return classify_cache(str(phase_member.get("cache") or ""), phase_member.get("findings") or ())
 
 
-def _read_source_tool(document: Mapping[str, Any]) -> str | None:
-    source = document.get("source")
+def _read_source_tool(run_document: Mapping[str, Any]) -> str | None:
+    source = run_document.get("source")
     return str(source.get("tool") or "unknown") if isinstance(source, Mapping) else None
 
 
-def _is_positive_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < float("inf")
+def _is_positive_number(json_value: Any) -> bool:
+    return isinstance(json_value, int | float) and not isinstance(json_value, bool) and 0 < json_value < float("inf")
 
 
-def _convert_to_text_or_none(member: Any) -> str | None:
-    return member if isinstance(member, str) else None
+def _convert_to_text_or_none(json_value: Any) -> str | None:
+    return json_value if isinstance(json_value, str) else None
 
 
-def _convert_to_number_or_none(member: Any) -> float | None:
-    return float(member) if isinstance(member, int | float) and not isinstance(member, bool) else None
+def _convert_to_number_or_none(json_value: Any) -> float | None:
+    return float(json_value) if isinstance(json_value, int | float) and not isinstance(json_value, bool) else None
 
 
-def _convert_to_whole_number(member: Any) -> int | None:
-    return member if isinstance(member, int) and not isinstance(member, bool) and abs(member) < 2**63 else None
+def _convert_to_whole_number(json_value: Any) -> int | None:
+    return (
+        json_value
+        if isinstance(json_value, int) and not isinstance(json_value, bool) and abs(json_value) < 2**63
+        else None
+    )

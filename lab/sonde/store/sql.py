@@ -130,11 +130,11 @@ def _format_memory_limit() -> str:
     return f"{memory // 2**20}MiB"
 
 
-def _execute_interruptibly(connection: Any, sql: str) -> Any:
+def _execute_interruptibly(duckdb_connection: Any, sql_statement: str) -> Any:
     """Runs the statement in a thread: DuckDB itself does not look at signals while it computes."""
 
     def execute_in_thread() -> Any:
-        relation = connection.sql(sql)
+        relation = duckdb_connection.sql(sql_statement)
         return pa.table({}) if relation is None else relation.to_arrow_table()
 
     with ThreadPoolExecutor(max_workers=1) as pool:
@@ -145,13 +145,13 @@ def _execute_interruptibly(connection: Any, sql: str) -> Any:
             return answer.result()
         except KeyboardInterrupt:
             while not answer.done():  # it may be between two statements, where nothing is to be interrupted
-                connection.interrupt()
+                duckdb_connection.interrupt()
                 wait([answer], timeout=0.1)
             raise
 
 
 def _define_tables(
-    connection: Any, catalog: Catalog, selection: Selection, sql_statement: str, complaints: list[str]
+    duckdb_connection: Any, catalog: Catalog, selection: Selection, sql_statement: str, complaints: list[str]
 ) -> list[str]:
     """Makes the tables that the statement names; the others cost nothing. Returns the files they lie in."""
     opened: list[str] = []
@@ -164,17 +164,17 @@ def _define_tables(
     # DuckDB looks at what it is given when it is asked, so these names must live as long as the connection.
     needed = bool(named_tables & set(_TABLE_FILES)) or not everything
     folders = catalog.read_run_table(["run", "folder"], selection) if needed else index.RUN_SCHEMA.empty_table()
-    connection.register("chosen_runs", folders.select(["run"]))
+    duckdb_connection.register("chosen_runs", folders.select(["run"]))
     for part, schema in (("runs", index.RUN_SCHEMA), ("phases", index.PHASE_SCHEMA)):
         if part in named_tables:
-            _define_table_view(connection, catalog, part, schema, everything)
+            _define_table_view(duckdb_connection, catalog, part, schema, everything)
             opened += map(str, catalog.list_index_files(part))
     for name in named_tables & set(_TABLE_FILES):
         files = [catalog.root / folder / _TABLE_FILES[name] for folder in folders["folder"].to_pylist()]
-        present = [str(file) for file in files if _is_readable_table(file, complaints)]
+        present = [str(file) for file in files if _has_undamaged_table(file, complaints)]
         if not present:
             if files and name == "targets":  # most runs have none: then it is empty, and no mistake
-                connection.register(name, tables.make_empty_table(_TABLE_FILES[name]))
+                duckdb_connection.register(name, tables.make_empty_table(_TABLE_FILES[name]))
                 continue
             if not files:
                 raise UserError(f"There is no run, or none like that, so no table {name} either; `sonde list` shows.")
@@ -182,12 +182,12 @@ def _define_tables(
                 f"None of the {format_count_with_noun(len(files), 'run')} that are meant has a table {name}."
             )
         source = f"read_parquet([{', '.join(map(_quote_sql, present))}], union_by_name = true)"
-        connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {source}")  # nosec B608 # names of _FILES
+        duckdb_connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {source}")  # nosec B608 # names of _FILES
         opened += present
     return opened
 
 
-def _is_readable_table(table_file: Path, complaints: list[str]) -> bool:
+def _has_undamaged_table(table_file: Path, complaints: list[str]) -> bool:
     """Whether there is a table; a damaged one is a complaint."""
     try:
         with open_file(table_file) as content:
@@ -201,7 +201,7 @@ def _is_readable_table(table_file: Path, complaints: list[str]) -> bool:
 
 
 def _define_table_view(
-    connection: Any, catalog: Catalog, table_name: str, schema: Any, include_foreign_runs: bool
+    duckdb_connection: Any, catalog: Catalog, table_name: str, table_schema: Any, include_foreign_runs: bool
 ) -> None:
     """A view over the files of the index and what is not in them yet."""
     pieces = []
@@ -209,9 +209,9 @@ def _define_table_view(
         names = ", ".join(_quote_sql(str(file)) for file in files)
         pieces.append(f"SELECT * FROM read_parquet([{names}])")  # nosec B608 # quoted
     for number, table in enumerate(
-        catalog.list_tables_in_memory(table_name) or ([] if files else [schema.empty_table()])
+        catalog.list_tables_in_memory(table_name) or ([] if files else [table_schema.empty_table()])
     ):
-        connection.register(f"{table_name}_{number}", table)
+        duckdb_connection.register(f"{table_name}_{number}", table)
         pieces.append(f"SELECT * FROM {table_name}_{number}")  # nosec B608 # a part and a number
     hidden = "EXCLUDE (changed_ns, problem)" if table_name == "runs" else "EXCLUDE (key)"
     conditions = ["problem IS NULL"] if table_name == "runs" else []
@@ -221,7 +221,7 @@ def _define_table_view(
         conditions += ["run IN (SELECT run FROM chosen_runs)"]
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     all_rows = " UNION ALL ".join(pieces)
-    connection.execute(f"CREATE VIEW {table_name} AS SELECT * {hidden} FROM ({all_rows}){where}")  # nosec B608 # as above
+    duckdb_connection.execute(f"CREATE VIEW {table_name} AS SELECT * {hidden} FROM ({all_rows}){where}")  # nosec B608 # as above
 
 
 def list_table_columns(table_name: str) -> list[tuple[str, str]]:

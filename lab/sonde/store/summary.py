@@ -52,20 +52,20 @@ class Summary:
 
 def build_summary_document(
     reader: RecordReader,
-    facts: Mapping[str, Any],
+    run_facts: Mapping[str, Any],
     exit_code: int | None,
     stderr_text: str,
     run_folder: Path | None = None,
 ) -> dict[str, Any]:
-    """The document run.json. `facts` are what the lab knows next to the record; they come first. `run_folder` has the
-    telemetry of the run."""
-    run, end, recorded_run = reader.run, reader.end, make_recorded_run(reader, run_folder, facts)
+    """The document run.json. `run_facts` are what the lab knows next to the record; they come first. `run_folder` has
+    the telemetry of the run."""
+    run, end, recorded_run = reader.run, reader.end, make_recorded_run(reader, run_folder, run_facts)
     host = reader.nodes[0].host if reader.nodes else ""
     kind = reader.nodes[0].file_system.type if reader.nodes else ""
     status = {0: "done", 4: "mismatch", 5: "interrupted"}.get(exit_code, "failed") if exit_code is not None else "lost"
     document: dict[str, Any] = {
         "schema": RUN_FORMAT,
-        **{name: value for name, value in facts.items() if name != "parents"},
+        **{name: value for name, value in run_facts.items() if name != "parents"},
         "status": end.status if end and end.status and exit_code in (None, end.exit_code) else status,
         "exit_code": exit_code,
         "text": stderr_text,
@@ -86,7 +86,7 @@ def build_summary_document(
         document["parents"] = parents.to_json()
     if run is not None:
         document |= {
-            "started": run.started or facts.get("started", ""),
+            "started": run.started or run_facts.get("started", ""),
             "engine": run.engine,
             "launch": run.launch,
             "tasks": run.tasks,
@@ -94,7 +94,9 @@ def build_summary_document(
             "threads": run.threads,
             "nodes": run.nodes,
             "history": {"version": HASH_VERSION}
-            | asdict(compute_run_key(run, reader.nodes, str(facts.get("target", "")), _get_table(facts, "site"))),
+            | asdict(
+                compute_run_key(run, reader.nodes, str(run_facts.get("target", "")), _get_table(run_facts, "site"))
+            ),
         }
     return document
 
@@ -210,21 +212,21 @@ def _reclassify_simulated_phases(summary_document: Mapping[str, Any]) -> list[di
     ]
 
 
-def _get_table(document: Mapping[str, Any], member_name: str) -> Mapping[str, Any]:
-    value = document.get(member_name)
+def _get_table(run_document: Mapping[str, Any], member_name: str) -> Mapping[str, Any]:
+    value = run_document.get(member_name)
     return value if isinstance(value, Mapping) else {}
 
 
-def _get_text(document: Mapping[str, Any], member_name: str) -> str:
-    value = document.get(member_name)
+def _get_text(run_document: Mapping[str, Any], member_name: str) -> str:
+    value = run_document.get(member_name)
     return value if isinstance(value, str) else ""
 
 
-def _get_number(document: Mapping[str, Any], member_name: str) -> float | None:
-    value = document.get(member_name)
+def _get_number(run_document: Mapping[str, Any], member_name: str) -> float | None:
+    value = run_document.get(member_name)
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _get_whole_number(document: Mapping[str, Any], member_name: str) -> int | None:
-    value = document.get(member_name)
+def _get_whole_number(run_document: Mapping[str, Any], member_name: str) -> int | None:
+    value = run_document.get(member_name)
     return value if isinstance(value, int) and not isinstance(value, bool) else None

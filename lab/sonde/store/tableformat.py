@@ -42,24 +42,24 @@ def convert_lists_to_text(table: Any) -> Any:
     return table
 
 
-def _write_csv(table: Any, file: BinaryIO) -> None:
-    csv.write_csv(convert_lists_to_text(table), file)
+def _write_csv(table: Any, output_file: BinaryIO) -> None:
+    csv.write_csv(convert_lists_to_text(table), output_file)
 
 
-def _write_json(table: Any, file: BinaryIO) -> None:
-    file.write(b"[")
+def _write_json(table: Any, output_file: BinaryIO) -> None:
+    output_file.write(b"[")
     for position, row in enumerate(table.to_pylist()):
         text = json.dumps(
             {name: _replace_non_finite_numbers(value) for name, value in row.items()}, ensure_ascii=False, default=str
         )
-        file.write(f"{',' * bool(position)}\n {text}".encode())
-    file.write(b"\n]\n")
+        output_file.write(f"{',' * bool(position)}\n {text}".encode())
+    output_file.write(b"\n]\n")
 
 
-def _replace_non_finite_numbers(member: Any) -> Any:
+def _replace_non_finite_numbers(cell_value: Any) -> Any:
     """JSON has no word for what is not a number."""
-    return None if isinstance(member, float) and not abs(member) < float("inf") else member
+    return None if isinstance(cell_value, float) and not abs(cell_value) < float("inf") else cell_value
 
 
-def _write_parquet(table: Any, file: BinaryIO) -> None:
-    parquet.write_table(table, file, compression="zstd")
+def _write_parquet(table: Any, output_file: BinaryIO) -> None:
+    parquet.write_table(table, output_file, compression="zstd")

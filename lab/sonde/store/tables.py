@@ -37,10 +37,10 @@ _SPREAD_RATES = ("task_rate", "node_rate", "node_ops_rate")
 
 
 def write_tables(
-    directory: ConfinedDirectory, run_id: str, reader: RecordReader, facts: Mapping[str, Any] | None = None
+    directory: ConfinedDirectory, run_id: str, reader: RecordReader, run_facts: Mapping[str, Any] | None = None
 ) -> None:
-    """Writes the files into `directory`; that of targets only where the record knows any. `facts`: of run.json."""
-    run = make_recorded_run(reader, directory.path, facts)
+    """Writes the files into `directory`; that of targets only where the record knows any. `run_facts`: of run.json."""
+    run = make_recorded_run(reader, directory.path, run_facts)
     phases = run.phases
     rows = ([{**_make_phase_row(run_id, phase), **classify_for_tables(run, phase)}] for phase in phases)
     _write_parquet_table(directory, PHASES_FILE, _define_phase_columns(), rows)
@@ -118,8 +118,8 @@ def _join_small_groups(row_groups: Iterable[Sequence[dict[str, Any]]], min_rows:
         yield gathered
 
 
-def _convert_cell_value(column_kind: str, value: Any) -> Any:
-    return float(value) if column_kind == "float" and value is not None else value
+def _convert_cell_value(column_kind: str, cell_value: Any) -> Any:
+    return float(cell_value) if column_kind == "float" and cell_value is not None else cell_value
 
 
 def _define_phase_columns() -> dict[str, str]:
@@ -257,18 +257,18 @@ def _make_task_rows(run_id: str, task_table: TableLine, column_types: dict[str, 
     return rows
 
 
-def _widen_column_kind(kind_so_far: str | None, value: Any) -> str:
-    """The narrowest type that holds what was seen so far and `value`; "" while only null was seen."""
-    if value is None:
+def _widen_column_kind(kind_so_far: str | None, cell_value: Any) -> str:
+    """The narrowest type that holds what was seen so far and `cell_value`; "" while only null was seen."""
+    if cell_value is None:
         return kind_so_far or ""
-    kind_of_value = "bool" if isinstance(value, bool) else "int" if isinstance(value, int) else "float"
-    kind_of_value = kind_of_value if isinstance(value, bool | int | float) else "text"
+    kind_of_value = "bool" if isinstance(cell_value, bool) else "int" if isinstance(cell_value, int) else "float"
+    kind_of_value = kind_of_value if isinstance(cell_value, bool | int | float) else "text"
     if not kind_so_far or kind_so_far == kind_of_value:
         return kind_of_value
     return "float" if {kind_so_far, kind_of_value} == {"int", "float"} else "text"
 
 
-def _convert_to_column_value(column_kind: str, value: Any) -> Any:
-    if value is None or column_kind != "text":
-        return value
-    return value if isinstance(value, str) else str(value)
+def _convert_to_column_value(column_kind: str, cell_value: Any) -> Any:
+    if cell_value is None or column_kind != "text":
+        return cell_value
+    return cell_value if isinstance(cell_value, str) else str(cell_value)

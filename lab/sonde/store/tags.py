@@ -63,6 +63,6 @@ def change_tags(run_folder: Path, added_tags: Iterable[str] = (), removed_tags: 
     return after
 
 
-def _read_tags(document: Mapping[str, Any] | None) -> list[str]:
-    tags = document.get("tags") if document else None
+def _read_tags(run_document: Mapping[str, Any] | None) -> list[str]:
+    tags = run_document.get("tags") if run_document else None
     return sorted({tag for tag in tags if isinstance(tag, str)}) if isinstance(tags, list) else []

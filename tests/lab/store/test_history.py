@@ -30,7 +30,7 @@ PLAN: dict[str, Any] = {
 def store_run_of(archive: Path, plan: dict[str, Any] = PLAN, **facts: Any) -> Path:
     store = Archive(archive)
     return conduct_run(
-        Plan.from_document(plan, "test"), RunSetup(find_engine(), store), lambda kind, line: None, facts=facts
+        Plan.from_document(plan, "test"), RunSetup(find_engine(), store), lambda kind, line: None, extra_run_facts=facts
     ).folder
 
 

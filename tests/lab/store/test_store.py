@@ -48,7 +48,7 @@ def store(archive: Path) -> Archive:
 def store_run(store: Archive, **facts: Any) -> Path:
     """A run of the fake engine in the archive."""
     plan = Plan.from_document(PLAN, "test")
-    return conduct_run(plan, RunSetup(find_engine(), store), lambda kind, line: None, facts=facts).folder
+    return conduct_run(plan, RunSetup(find_engine(), store), lambda kind, line: None, extra_run_facts=facts).folder
 
 
 def test_names_of_runs_that_begin_in_one_second_differ() -> None:

@@ -56,18 +56,21 @@ def _render_heat_map(
     title: str,
     caption: str,
     row_names: list[str],
-    amounts: NDArray[np.float64],
-    seconds: float,
+    amounts_by_row: NDArray[np.float64],
+    duration_s: float,
     slow_targets: Sequence[SlowTarget],
 ) -> Markup | None:
-    """One row a name over `seconds`, each value by the median of all, the slow ones marked; None when nothing moved."""
-    working = amounts[amounts > 0]
+    """One row a name over `duration_s`, each value by the median of all, the slow ones marked; None when nothing
+    moved."""
+    working = amounts_by_row[amounts_by_row > 0]
     if not working.size:
         return None
     slow_names = {target.name for target in slow_targets}
     marked = [index for index, name in enumerate(row_names) if name in slow_names]
     return render_heat_map(
-        HeatMap(title, caption, row_names, amounts / float(np.median(working)), build_time_labels(seconds), marked)
+        HeatMap(
+            title, caption, row_names, amounts_by_row / float(np.median(working)), build_time_labels(duration_s), marked
+        )
     )
 
 

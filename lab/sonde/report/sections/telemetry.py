@@ -86,11 +86,18 @@ def build_device_chart(
 
 
 def _sum_rates_within_phase(
-    telemetry: TelemetryData, metrics: tuple[str, ...], device: str, start_s: float, stop_s: float, host: str
+    telemetry: TelemetryData,
+    metric_names: tuple[str, ...],
+    device_name: str,
+    start_s: float,
+    stop_s: float,
+    host_name: str,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Edges of the sampling intervals within the phase, and the sum of the rates of the metrics in each."""
-    series = [entry for metric in metrics if (entry := telemetry.find_series(metric, device, host)) is not None]
-    if len(series) < len(metrics):
+    series = [
+        entry for metric in metric_names if (entry := telemetry.find_series(metric, device_name, host_name)) is not None
+    ]
+    if len(series) < len(metric_names):
         return np.array([]), np.array([])
     inside = series[0].times[(series[0].times > start_s) & (series[0].times < stop_s)]
     edges = np.concatenate(([start_s], inside, [stop_s]))

@@ -117,11 +117,11 @@ def _build_log_line(line_match: re.Match[str], time: datetime | None, line_conte
 
 
 def _make_line_parser(
-    pattern: re.Pattern[str], convert: Callable[[re.Match[str], LineContext], datetime | None]
+    pattern: re.Pattern[str], convert_match_to_time: Callable[[re.Match[str], LineContext], datetime | None]
 ) -> LineFormat:
     def parse_line(line_text: str, line_context: LineContext) -> LogLine | None:
         match = pattern.match(line_text)
-        return _build_log_line(match, convert(match, line_context), line_context) if match else None
+        return _build_log_line(match, convert_match_to_time(match, line_context), line_context) if match else None
 
     return parse_line
 

@@ -17,14 +17,14 @@ _MAX_FINDINGS = 20
 _SEVERITY_ORDER = ("error", "warning", "info")
 
 
-def find_logged_events(log: Path) -> list[dict[str, Any]]:
+def find_logged_events(log_file: Path) -> list[dict[str, Any]]:
     """One finding for each event that the shipped rules see in the log, the most severe first, at most 20.
 
     Returns nothing when the file does not exist.
     """
-    if not log.is_file():
+    if not log_file.is_file():
         return []
-    events, _ = scan_logs([log], compile_shipped_rules(), LogDefaults())
+    events, _ = scan_logs([log_file], compile_shipped_rules(), LogDefaults())
     events.sort(key=lambda event: (_SEVERITY_ORDER.index(event.severity), event.first))
     return [_make_finding(event) for event in events[:_MAX_FINDINGS]]
 

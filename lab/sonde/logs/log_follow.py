@@ -96,7 +96,7 @@ def _read_unread_file(
     prefilter: LinePrefilter,
     engine: RuleEngine,
     log_defaults: LogDefaults,
-    clock: datetime | None,
+    last_matching_time: datetime | None,
     is_last: bool,
 ) -> tuple[LogPosition, datetime | None]:
     """Reads a file to its last complete line, or to its end if a newer file follows."""
@@ -104,25 +104,27 @@ def _read_unread_file(
     if unread_file.offset:
         reader.lines, reader.tail = log_position.lines, bytes.fromhex(log_position.before)
     written = datetime.fromtimestamp(unread_file.stat_file().st_mtime, UTC)
-    clock = scan_lines(report, reader, written, engine, log_defaults, clock)
+    last_matching_time = scan_lines(report, reader, written, engine, log_defaults, last_matching_time)
     offset = unread_file.get_offset(reader.bytes, len(reader.rest))
     if offset < 0:  # the rest is of a file that was rotated away meanwhile, so it is complete
         offset += len(reader.rest)
     status = unread_file.stat_file()
     before = reader.tail[-offset:] if offset else b""
-    return LogPosition(status.st_dev, status.st_ino, offset, reader.lines, before.hex(), status.st_mtime_ns), clock
+    return LogPosition(
+        status.st_dev, status.st_ino, offset, reader.lines, before.hex(), status.st_mtime_ns
+    ), last_matching_time
 
 
 def _collect_documents(
-    engine: RuleEngine, reported: tuple[str, ...]
+    engine: RuleEngine, reported_event_ids: tuple[str, ...]
 ) -> tuple[tuple[dict[str, Any], ...], tuple[str, ...]]:
     """New documents in order of time, and the ids of open events."""
     finished = [make_event_document(event) for event in engine.drain_finished_events()]
     for document in finished:
-        if document["id"] in reported and "/" in document["when"]:
+        if document["id"] in reported_event_ids and "/" in document["when"]:
             document["id"] += _ENDED_ID_SUFFIX
     opened = [make_event_document(event) for event in engine.list_open_events()]
-    new = {document["id"]: document for document in (*finished, *opened) if document["id"] not in reported}
+    new = {document["id"]: document for document in (*finished, *opened) if document["id"] not in reported_event_ids}
     return tuple(sorted(new.values(), key=lambda document: document["when"])), tuple(
         document["id"] for document in opened
     )

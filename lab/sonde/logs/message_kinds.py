@@ -76,7 +76,7 @@ class MessageKindMiner:
             self._drain.add_log_message(template)
         self.new_kinds: dict[int, MessageKind] = {}
 
-    def add_message(self, log_line: LogLine, time: datetime, source_name: str) -> None:
+    def add_message(self, log_line: LogLine, message_time: datetime, source_name: str) -> None:
         """Counts one message, unless a rule matches it."""
         masked = _WORD_WITH_DIGIT.sub(
             _VARIABLE_WORD, f"{log_line.program}: {log_line.text}" if log_line.program else log_line.text
@@ -86,7 +86,7 @@ class MessageKindMiner:
         cluster, change = self._drain.add_log_message(masked)
         number = int(cluster.cluster_id)
         if change == "cluster_created":
-            self.new_kinds[number] = MessageKind(masked, time, log_line.host, log_line.text[:500], source_name)
+            self.new_kinds[number] = MessageKind(masked, message_time, log_line.host, log_line.text[:500], source_name)
         elif number in self.new_kinds:
             kind = self.new_kinds[number]
             self.new_kinds[number] = replace(kind, template=cluster.get_template(), count=kind.count + 1)

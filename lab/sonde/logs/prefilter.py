@@ -28,24 +28,24 @@ class LinePrefilter:
     literals: tuple[bytes, ...]
     expression: re.Pattern[bytes] | None
 
-    def find_lines(self, block: bytes) -> list[tuple[int, int]]:
-        """Begin and end of the lines of `block` that a rule may match, in their order."""
+    def find_lines(self, text_block: bytes) -> list[tuple[int, int]]:
+        """Begin and end of the lines of `text_block` that a rule may match, in their order."""
         lines: dict[int, int] = {}
         for literal in self.literals:
-            position = block.find(literal)
+            position = text_block.find(literal)
             while position >= 0:
-                position = block.find(literal, _add_line_around(lines, block, position))
+                position = text_block.find(literal, _add_line_around(lines, text_block, position))
         position = 0
-        while self.expression and (match := self.expression.search(block, position)):
-            position = _add_line_around(lines, block, match.start())
+        while self.expression and (match := self.expression.search(text_block, position)):
+            position = _add_line_around(lines, text_block, match.start())
         return sorted(lines.items())
 
 
-def _add_line_around(lines_by_begin: dict[int, int], block: bytes, position: int) -> int:
+def _add_line_around(lines_by_begin: dict[int, int], text_block: bytes, position: int) -> int:
     """Adds the line around `position`; returns the begin of the next."""
-    end = block.find(b"\n", position)
-    end = len(block) if end < 0 else end
-    lines_by_begin[block.rfind(b"\n", 0, position) + 1] = end
+    end = text_block.find(b"\n", position)
+    end = len(text_block) if end < 0 else end
+    lines_by_begin[text_block.rfind(b"\n", 0, position) + 1] = end
     return end + 1
 
 
@@ -68,9 +68,9 @@ def build_prefilter(rules: Iterable[CompiledRule]) -> LinePrefilter:
     )
 
 
-def _remove_group_names_and_anchors(pattern: str) -> str:
+def _remove_group_names_and_anchors(rule_pattern: str) -> str:
     """Group names may occur in several rules, so they are removed; `^` is of the message, not of the line."""
-    unnamed = re.sub(r"\(\?P<\w+>", "(?:", pattern)
+    unnamed = re.sub(r"\(\?P<\w+>", "(?:", rule_pattern)
     return unnamed.removeprefix("^").removesuffix("$")
 
 
@@ -81,8 +81,8 @@ class BlockReader:
     line without an end is not used: it is in `rest`. `tail` are the last bytes that were used.
     """
 
-    def __init__(self, file: BinaryIO, prefilter: LinePrefilter, keeps_rest: bool = False) -> None:
-        self._file = file
+    def __init__(self, log_file: BinaryIO, prefilter: LinePrefilter, keeps_rest: bool = False) -> None:
+        self._file = log_file
         self._prefilter = prefilter
         self._keeps_rest = keeps_rest
         self.lines = 0
@@ -113,24 +113,24 @@ class BlockReader:
             self.tail = (self.tail + remainder[:complete])[-TAIL_BYTES:]
         self.rest = remainder[complete:]
 
-    def _skip_line(self, block: bytes) -> bytes:
-        """Reads to the end of an overlong line, of which `block` was read, and returns what follows it."""
-        self.tail = block[-TAIL_BYTES:]
-        while block := self._file.read(BLOCK_BYTES):
-            self.bytes += len(block)
-            skipped, newline, remainder = block.partition(b"\n")
+    def _skip_line(self, first_block: bytes) -> bytes:
+        """Reads to the end of an overlong line, of which `first_block` was read, and returns what follows it."""
+        self.tail = first_block[-TAIL_BYTES:]
+        while first_block := self._file.read(BLOCK_BYTES):
+            self.bytes += len(first_block)
+            skipped, newline, remainder = first_block.partition(b"\n")
             self.tail = (self.tail + skipped[-TAIL_BYTES:] + newline)[-TAIL_BYTES:]
             if newline:
                 self.lines += 1
                 return remainder
         return b""
 
-    def _iterate_lines_of_block(self, block: bytes) -> Iterator[tuple[int, bytes]]:
+    def _iterate_lines_of_block(self, text_block: bytes) -> Iterator[tuple[int, bytes]]:
         counted = 0
-        for start, end in self._prefilter.find_lines(block):
-            self.lines += block.count(b"\n", counted, start)
+        for start, end in self._prefilter.find_lines(text_block):
+            self.lines += text_block.count(b"\n", counted, start)
             counted = start
             if end - start > MAX_LINE_BYTES:
                 self.cut_lines += 1
-            yield self.lines + 1, block[start : min(end, start + MAX_LINE_BYTES)]
-        self.lines += block.count(b"\n", counted)
+            yield self.lines + 1, text_block[start : min(end, start + MAX_LINE_BYTES)]
+        self.lines += text_block.count(b"\n", counted)

@@ -202,16 +202,16 @@ class RuleEngine:
         return True
 
     def _apply_rule(
-        self, compiled_rule: CompiledRule, log_line: LogLine, time: datetime, match_values: dict[str, str]
+        self, compiled_rule: CompiledRule, log_line: LogLine, message_time: datetime, match_values: dict[str, str]
     ) -> None:
         rule = compiled_rule.rule
         if rule.type == "repeat":
-            self._count_repeated_lines(log_line.host, time, int(match_values["count"] or 0))
+            self._count_repeated_lines(log_line.host, message_time, int(match_values["count"] or 0))
             return
         lifetime = _UNLIMITED_WINDOW if rule.lifetime is None else timedelta(seconds=rule.lifetime)
         for template in rule.creates:
-            self._contexts[fill_template(template, match_values)] = time + lifetime
-            self._advance_next_expiry(time + lifetime)
+            self._contexts[fill_template(template, match_values)] = message_time + lifetime
+            self._advance_next_expiry(message_time + lifetime)
         for template in rule.deletes:
             self._contexts.pop(fill_template(template, match_values), None)
         if not rule.title:
@@ -220,27 +220,41 @@ class RuleEngine:
         key = (rule.id, title)
         operation = self._operations.get(key)
         if operation is None:
-            operation = self._open_operation(compiled_rule, log_line, time, match_values, title)
+            operation = self._open_operation(compiled_rule, log_line, message_time, match_values, title)
         elif rule.type != "pair":
-            self._extend_operation(operation, time)
+            self._extend_operation(operation, message_time)
         self._latest[log_line.host] = operation
         if rule.type == "single" and rule.window is None:
             self._close_operation(key)
 
     def _open_operation(
-        self, compiled_rule: CompiledRule, log_line: LogLine, time: datetime, match_values: dict[str, str], title: str
+        self,
+        compiled_rule: CompiledRule,
+        log_line: LogLine,
+        message_time: datetime,
+        match_values: dict[str, str],
+        title: str,
     ) -> _RuleOperation:
         rule = compiled_rule.rule
         parts = tuple(
             part for part in (fill_template(text, match_values) for text in rule.parts or ("{host}",)) if part
         )
         event = LogEvent(
-            rule.id, rule.kind, rule.severity, title, parts, time, time, 1, log_line.text[:500], source=self._source
+            rule.id,
+            rule.kind,
+            rule.severity,
+            title,
+            parts,
+            message_time,
+            message_time,
+            1,
+            log_line.text[:500],
+            source=self._source,
         )
         window = _UNLIMITED_WINDOW if rule.window is None else timedelta(seconds=rule.window)
-        operation = _RuleOperation(compiled_rule, event, time + window)
+        operation = _RuleOperation(compiled_rule, event, message_time + window)
         if rule.type == "threshold":
-            operation.times.append(time)
+            operation.times.append(message_time)
             operation.is_reported = rule.count == 1
         if rule.type == "pair":
             operation.end_pattern = compiled_rule.end_pattern or _compile_end_pattern(rule.end_pattern, match_values)
@@ -252,29 +266,29 @@ class RuleEngine:
         if self._next_expiry is None or expiry_time < self._next_expiry:
             self._next_expiry = expiry_time
 
-    def _extend_operation(self, operation: _RuleOperation, time: datetime, line_count: int = 1) -> None:
+    def _extend_operation(self, operation: _RuleOperation, message_time: datetime, line_count: int = 1) -> None:
         """Adds lines to an event. Until a threshold is reached, its window slides over the latest lines."""
         event = operation.event
-        operation.event = replace(event, count=event.count + line_count, last=max(event.last, time))
+        operation.event = replace(event, count=event.count + line_count, last=max(event.last, message_time))
         if operation.is_reported:
             return
         rule = operation.rule.rule
         assert rule.count is not None
         assert rule.window is not None
-        operation.times.extend([time] * line_count)
+        operation.times.extend([message_time] * line_count)
         if len(operation.times) >= rule.count:
             operation.is_reported = True
             operation.event = replace(operation.event, first=operation.times[0], count=len(operation.times))
             operation.ends = operation.times[0] + timedelta(seconds=rule.window)
 
-    def _count_repeated_lines(self, host: str, time: datetime, line_count: int) -> None:
-        operation = self._latest.get(host)
+    def _count_repeated_lines(self, host_name: str, message_time: datetime, line_count: int) -> None:
+        operation = self._latest.get(host_name)
         if operation is None or not line_count:
             return
         if self._operations.get((operation.rule.rule.id, operation.event.title)) is operation:
-            self._extend_operation(operation, time, min(line_count, 1_000_000))
+            self._extend_operation(operation, message_time, min(line_count, 1_000_000))
 
-    def _end_pairs(self, compiled_rule: CompiledRule, log_line: LogLine, time: datetime) -> bool:
+    def _end_pairs(self, compiled_rule: CompiledRule, log_line: LogLine, message_time: datetime) -> bool:
         matched = False
         for key, operation in list(self._operations.items()):
             if (
@@ -282,7 +296,7 @@ class RuleEngine:
                 and operation.end_pattern
                 and operation.end_pattern.search(log_line.text)
             ):
-                operation.event = replace(operation.event, last=max(operation.event.last, time))
+                operation.event = replace(operation.event, last=max(operation.event.last, message_time))
                 self._finished.append(operation.event)
                 del self._operations[key]
                 matched = True
@@ -303,12 +317,12 @@ class RuleEngine:
         self._next_expiry = min([*ends_of_all, *self._contexts.values()], default=None)
 
     def _slide_threshold_window(
-        self, operation_key: tuple[str, str], operation: _RuleOperation, time: datetime
+        self, operation_key: tuple[str, str], operation: _RuleOperation, message_time: datetime
     ) -> None:
         """Removes the lines that left the window of a threshold; without lines the operation ends."""
         assert operation.rule.rule.window is not None
         window = timedelta(seconds=operation.rule.rule.window)
-        while operation.times and operation.times[0] < time - window:
+        while operation.times and operation.times[0] < message_time - window:
             operation.times.popleft()
         if operation.times:
             operation.ends = operation.times[0] + window
@@ -325,8 +339,10 @@ class RuleEngine:
         return replace(operation.event, is_open=operation.rule.rule.type == "pair")
 
 
-def _compile_end_pattern(template: str, match_values: dict[str, str]) -> re.Pattern[str]:
-    return re.compile(fill_template(template, {name: re.escape(value or "") for name, value in match_values.items()}))
+def _compile_end_pattern(pattern_template: str, match_values: dict[str, str]) -> re.Pattern[str]:
+    return re.compile(
+        fill_template(pattern_template, {name: re.escape(value or "") for name, value in match_values.items()})
+    )
 
 
 def parse_stored_time(time_text: str) -> datetime:

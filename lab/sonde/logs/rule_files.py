@@ -75,8 +75,8 @@ def fill_template(template: str, values_by_name: dict[str, str]) -> str:
 
 
 def _compile_rule(rule: LogRule, rule_number: int, rule_file: Path) -> CompiledRule:
-    def make_rule_error(problem: str) -> EventError:
-        return EventError(f"{rule_file}: rules.{rule.id}: {problem}")
+    def make_rule_error(problem_clause: str) -> EventError:
+        return EventError(f"{rule_file}: rules.{rule.id}: {problem_clause}")
 
     bare_end = _PLACEHOLDER.sub("x", rule.end_pattern)
     try:

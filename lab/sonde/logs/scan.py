@@ -53,9 +53,9 @@ class LogReport:
     backward: ProblemLineCount = field(default_factory=ProblemLineCount)  # lines before which the clock went back
     problem: str = ""  # why the file was not read to its end
 
-    def set_read_problem(self, error: BaseException, last_line: int | None = None) -> None:
+    def set_read_problem(self, read_error: BaseException, last_line: int | None = None) -> None:
         """The file could be read only to this line."""
-        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        reason = getattr(read_error, "strerror", None) or str(read_error) or type(read_error).__name__
         self.problem = (
             f"{self.path} could be read only to line {self.lines if last_line is None else last_line}: {reason}."
         )
@@ -168,52 +168,54 @@ def make_rotation_sort_key(log_file: Path) -> tuple[int, int]:
     return (0, int(number[1])) if len(number[1]) > 4 else (1, -int(number[1]))
 
 
-def require_opened(opened: BinaryIO | OSError) -> BinaryIO:
+def require_opened(file_or_error: BinaryIO | OSError) -> BinaryIO:
     """The open file. Raises the error of opening it."""
-    if isinstance(opened, OSError):
-        raise opened
-    return opened
+    if isinstance(file_or_error, OSError):
+        raise file_or_error
+    return file_or_error
 
 
 def _scan_file(
     report: LogReport,
-    opened: BinaryIO | OSError,
+    file_or_error: BinaryIO | OSError,
     prefilter: LinePrefilter,
     engine: RuleEngine,
-    defaults: LogDefaults,
-    clock: datetime | None,
+    log_defaults: LogDefaults,
+    last_matching_time: datetime | None,
 ) -> datetime | None:
-    """Scans one file and returns the time of its last matching line, or `clock`."""
+    """Scans one file and returns the time of its last matching line, or `last_matching_time`."""
     try:
-        with require_opened(opened) as file:
+        with require_opened(file_or_error) as file:
             written = datetime.fromtimestamp(os.fstat(file.fileno()).st_mtime, UTC)
-            clock = scan_lines(report, BlockReader(file, prefilter), written, engine, defaults, clock)
+            last_matching_time = scan_lines(
+                report, BlockReader(file, prefilter), written, engine, log_defaults, last_matching_time
+            )
     except READ_ERRORS as error:
         report.set_read_problem(error)
-    return clock
+    return last_matching_time
 
 
 def scan_lines(
     report: LogReport,
     reader: BlockReader,
-    written: datetime,
+    last_write_time: datetime,
     engine: RuleEngine,
-    defaults: LogDefaults,
-    clock: datetime | None,
+    log_defaults: LogDefaults,
+    last_matching_time: datetime | None,
 ) -> datetime | None:
-    """Feeds the lines of a file that was written last at `written` to the engine. Returns the time of its last matching
-    line, or `clock`, also when the file can be read only in part."""
-    parser = LineParser(LineContext(defaults.zone, written, defaults.boot, defaults.host))
-    limit = (defaults.now or datetime.now(UTC)) + MAX_CLOCK_ADVANCE
+    """Feeds the lines of a file that was written last at `last_write_time` to the engine. Returns the time of its last
+    matching line, or `last_matching_time`, also when the file can be read only in part."""
+    parser = LineParser(LineContext(log_defaults.zone, last_write_time, log_defaults.boot, log_defaults.host))
+    limit = (log_defaults.now or datetime.now(UTC)) + MAX_CLOCK_ADVANCE
     try:
         for number, raw in reader.read_matching_lines():
             line = parser.parse_line(raw.decode("utf-8", "replace").rstrip("\r\n"))
-            clock = _process_line(report, engine, number, line, clock, limit)
+            last_matching_time = _process_line(report, engine, number, line, last_matching_time, limit)
     except READ_ERRORS as error:
         report.set_read_problem(error, reader.lines)
     finally:
         report.lines, report.cut, report.bytes = reader.lines, reader.cut_lines, reader.bytes
-    return clock
+    return last_matching_time
 
 
 def _process_line(
@@ -221,18 +223,22 @@ def _process_line(
     engine: RuleEngine,
     line_number: int,
     log_line: LogLine,
-    clock: datetime | None,
+    last_matching_time: datetime | None,
     latest_time: datetime,
 ) -> datetime | None:
     if log_line.time is not None and log_line.time > latest_time:
         report.future.add_line(line_number)
-        return clock
+        return last_matching_time
     time = log_line.time
     if time is None:
         report.timeless.add_line(line_number)
-        return clock
-    if clock is not None and time < clock - _MAX_TIME_STEP_BACK:
+        return last_matching_time
+    if last_matching_time is not None and time < last_matching_time - _MAX_TIME_STEP_BACK:
         report.backward.add_line(line_number)
         engine.end_operations()
     report.matched += engine.process_line(log_line, time, str(report.path))
-    return time if clock is None or time > clock or time < clock - _MAX_TIME_STEP_BACK else clock
+    return (
+        time
+        if last_matching_time is None or time > last_matching_time or time < last_matching_time - _MAX_TIME_STEP_BACK
+        else last_matching_time
+    )

@@ -86,22 +86,22 @@ class SecEngine:
         self._variables: dict[str, str] = {}
         self.dropped_events = 0  # of rules that create events for each other without end
 
-    def process_line(self, line: str, now: int) -> list[SecOutput]:
-        """Processes a line at time `now` and the events that rules create; returns the outputs."""
-        self.advance_clock(now)
-        self._match_line(line)
+    def process_line(self, log_line: str, now_s: int) -> list[SecOutput]:
+        """Processes a line at time `now_s` and the events that rules create; returns the outputs."""
+        self.advance_clock(now_s)
+        self._match_line(log_line)
         self._process_events()
         return self._drain_outputs()
 
-    def finish_due_operations(self, now: int) -> list[SecOutput]:
-        """Processes what is due at `now`, without a line."""
-        self.advance_clock(now)
+    def finish_due_operations(self, now_s: int) -> list[SecOutput]:
+        """Processes what is due at `now_s`, without a line."""
+        self.advance_clock(now_s)
         return self._drain_outputs()
 
-    def advance_clock(self, now: int) -> None:
+    def advance_clock(self, now_s: int) -> None:
         """Moves the clock; contexts, operations and delayed events that are due take effect."""
-        if now > self._now:
-            self._now = now
+        if now_s > self._now:
+            self._now = now_s
             self._process_due_lists()
         self._process_events()
 
@@ -117,24 +117,24 @@ class SecEngine:
         self.dropped_events += len(self._events)
         self._events.clear()
 
-    def _match_line(self, line: str) -> None:
+    def _match_line(self, log_line: str) -> None:
         for rules in self._files:
             position = 0
             while position < len(rules):
-                position = self._match_rule(rules[position], position, line)
+                position = self._match_rule(rules[position], position, log_line)
                 if position < 0:
                     return
 
-    def _match_rule(self, rule: SecRule, position: int, line: str) -> int:
+    def _match_rule(self, rule: SecRule, rule_position: int, log_line: str) -> int:
         """Returns the position of the next rule, -1 for none."""
         if not (rule.is_context_first and not self._is_context_true(rule.context)):
-            values = match_pattern(rule.pattern, line)
+            values = match_pattern(rule.pattern, log_line)
             if values is not None and (rule.is_context_first or self._is_context_true(rule.context, values)):
                 self._start_operation(rule, values)
                 return rule.next_rule
-        if rule.pattern2 is not None and self._end_operations(rule, line):
+        if rule.pattern2 is not None and self._end_operations(rule, log_line):
             return rule.next_rule2
-        return position + 1
+        return rule_position + 1
 
     def _start_operation(self, rule: SecRule, match_values: MatchValues) -> None:
         """Starts the operation of a rule whose first pattern matched."""
@@ -167,12 +167,12 @@ class SecEngine:
         operation_key: tuple[int, str],
         rule: SecRule,
         operation: _SecRuleOperation | None,
-        description: str,
+        rule_description: str,
         match_values: MatchValues,
     ) -> None:
         if operation is None:
             operation = _SecRuleOperation(
-                rule, description, self._now, substitute_in_actions(rule.actions, match_values, "$")
+                rule, rule_description, self._now, substitute_in_actions(rule.actions, match_values, "$")
             )
             operation.actions2 = substitute_in_actions(rule.actions2, match_values, "$")
             self._operations[operation_key] = operation
@@ -181,7 +181,7 @@ class SecEngine:
         operation.times.append(self._now)
         if len(operation.times) >= rule.threshold:
             operation.is_suppressing = True
-            self._execute_actions(operation.actions, description)
+            self._execute_actions(operation.actions, rule_description)
 
     def _prepare_second_pattern(self, operation: _SecRuleOperation, match_values: MatchValues) -> bool:
         """Fills values of the first match into the second part of a pair. Returns False when its pattern is invalid."""
@@ -212,7 +212,7 @@ class SecEngine:
         operation.context2 = substitute_in_context(rule.context2, match_values, sigil)
         return True
 
-    def _end_operations(self, rule: SecRule, line: str) -> bool:
+    def _end_operations(self, rule: SecRule, log_line: str) -> bool:
         ended = False
         for key, operation in list(self._operations.items()):
             if operation.rule is not rule or key not in self._operations:
@@ -220,7 +220,7 @@ class SecEngine:
             if rule.is_context2_first and not self._is_context_true(operation.context2):
                 continue
             assert operation.pattern2 is not None
-            values = match_pattern(operation.pattern2, line)
+            values = match_pattern(operation.pattern2, log_line)
             if values is None or not (rule.is_context2_first or self._is_context_true(operation.context2, values)):
                 continue
             in_time = not rule.window or self._now - operation.begin <= rule.window
@@ -288,9 +288,9 @@ class SecEngine:
                 result = substitute_match_variables(item.name, match_values, "$") in self._contexts
         return bool(result)
 
-    def _execute_actions(self, actions: Sequence[SecAction], description: str) -> None:
+    def _execute_actions(self, actions: Sequence[SecAction], rule_description: str) -> None:
         for action in actions:
-            texts = [self._substitute_variables(text, description) for text in action.texts]
+            texts = [self._substitute_variables(text, rule_description) for text in action.texts]
             if action.name == "logonly" or action.name in COMMAND_ACTIONS:
                 self._outputs.append(SecOutput(self._now, action.name, "", texts[0]))
             elif action.name in OUTPUT_ACTIONS:
@@ -306,24 +306,24 @@ class SecEngine:
             elif action.name == "assign":
                 self._variables[action.texts[0]] = texts[1]
             elif action.name in ("create", "set"):
-                self._set_context(action, texts, description)
+                self._set_context(action, texts, rule_description)
 
-    def _set_context(self, action: SecAction, action_texts: Sequence[str], description: str) -> None:
+    def _set_context(self, action: SecAction, action_texts: Sequence[str], rule_description: str) -> None:
         name, lifetime = action_texts
         if not re.fullmatch(r"\s*[0-9]+\s*", lifetime, re.ASCII) or (
             action.name == "set" and name not in self._contexts
         ):
             return
-        self._contexts[name] = _SecContext(self._now, int(lifetime), action.inner, description)
+        self._contexts[name] = _SecContext(self._now, int(lifetime), action.inner, rule_description)
 
-    def _substitute_variables(self, text: str, description: str) -> str:
+    def _substitute_variables(self, text: str, rule_description: str) -> str:
         if "%" not in text:
             return text
         time = datetime.fromtimestamp(self._now, self._zone)
         variables = {
             **self._variables,
             "%": "%",
-            "s": description,
+            "s": rule_description,
             "u": str(self._now),
             "t": f"{time:%a %b} {time.day:2} {time:%H:%M:%S %Y}",
             ".hour": f"{time:%H}", ".min": f"{time:%M}", ".sec": f"{time:%S}", ".year": f"{time.year}",

@@ -154,7 +154,7 @@ def read_sec_rule_file(rule_file: Path) -> SecRuleFile:
 
 
 def _split_rule_keywords(
-    file_text: str, labels: dict[str, int], rule_file: SecRuleFile
+    file_text: str, rule_number_by_label: dict[str, int], rule_file: SecRuleFile
 ) -> list[tuple[int, dict[str, str]]]:
     """Rules as keyword -> value with the line of their beginning. Labels get the number of the next rule."""
     rules: list[tuple[int, dict[str, str]]] = []
@@ -175,36 +175,40 @@ def _split_rule_keywords(
         if match is None:
             rule_file.problems.append(f"Line {number} has no keyword=value and is ignored.")
         elif match[1] == "label":
-            labels[match[2]] = len(rules)
+            rule_number_by_label[match[2]] = len(rules)
         elif match[1] != "rem":
             keywords[match[1]] = match[2]
     return rules
 
 
-def _resolve_continue_target(continue_value: str, rule_position: int, rule_count: int, labels: dict[str, int]) -> int:
+def _resolve_continue_target(
+    continue_value: str, rule_position: int, rule_count: int, rule_number_by_label: dict[str, int]
+) -> int:
     lowered = continue_value.lower()
     if lowered.startswith("goto"):
-        return max(rule_position + 1, labels.get(continue_value[4:].strip(), rule_count))
+        return max(rule_position + 1, rule_number_by_label.get(continue_value[4:].strip(), rule_count))
     return {"takenext": rule_position + 1, "endmatch": -1}.get(lowered, rule_count)
 
 
-def _parse_sec_rule(keywords: dict[str, str], line_number: int) -> SecRule:
-    name = keywords.get("type", "")
+def _parse_sec_rule(value_by_keyword: dict[str, str], line_number: int) -> SecRule:
+    name = value_by_keyword.get("type", "")
     kind = SEC_RULE_TYPES.get(name.lower())
     if kind is None:
         supported = ", ".join(SEC_RULE_TYPES.values())
         raise SecRuleError(f'its type "{name}" is not one of {supported}' if name else "it has no type")
     needed, allowed = _KEYWORDS_BY_RULE_TYPE[kind]
-    if missing := sorted(needed - set(keywords)):
+    if missing := sorted(needed - set(value_by_keyword)):
         raise SecRuleError(f"it lacks {', '.join(missing)}")
-    if extra := sorted(set(keywords) - needed - allowed - {"type"}):
+    if extra := sorted(set(value_by_keyword) - needed - allowed - {"type"}):
         raise SecRuleError(f"a {kind} rule has no {', '.join(extra)}")
     for word in ("continue", "continue2"):
-        if not re.fullmatch(r"takenext|dontcont|endmatch|goto\s+\S.*", keywords.get(word, "dontcont"), re.IGNORECASE):
-            raise SecRuleError(f'{word} is "{keywords[word]}"')
-    context, is_first = _parse_context_keyword(keywords.get("context"))
-    context2, is_first2 = _parse_context_keyword(keywords.get("context2"))
-    pattern = _parse_pattern(keywords["ptype"], keywords["pattern"], None)
+        if not re.fullmatch(
+            r"takenext|dontcont|endmatch|goto\s+\S.*", value_by_keyword.get(word, "dontcont"), re.IGNORECASE
+        ):
+            raise SecRuleError(f'{word} is "{value_by_keyword[word]}"')
+    context, is_first = _parse_context_keyword(value_by_keyword.get("context"))
+    context2, is_first2 = _parse_context_keyword(value_by_keyword.get("context2"))
+    pattern = _parse_pattern(value_by_keyword["ptype"], value_by_keyword["pattern"], None)
     is_pair = kind.startswith("Pair")
     return SecRule(
         type=kind,
@@ -212,25 +216,27 @@ def _parse_sec_rule(keywords: dict[str, str], line_number: int) -> SecRule:
         pattern=pattern,
         context=context,
         is_context_first=is_first,
-        desc=keywords.get("desc", ""),
-        actions=parse_action_list(keywords["action"]) if kind != "Suppress" else (),
-        window=_parse_number(keywords.get("window", "0"), "window", min_number=0 if kind == "Pair" else 1)
+        desc=value_by_keyword.get("desc", ""),
+        actions=parse_action_list(value_by_keyword["action"]) if kind != "Suppress" else (),
+        window=_parse_number(value_by_keyword.get("window", "0"), "window", min_number=0 if kind == "Pair" else 1)
         if kind not in ("Single", "Suppress")
         else 0,
-        threshold=_parse_number(keywords["thresh"], "thresh", min_number=1) if kind == "SingleWithThreshold" else 0,
-        pattern2=_parse_pattern(keywords["ptype2"], keywords["pattern2"], pattern) if is_pair else None,
+        threshold=_parse_number(value_by_keyword["thresh"], "thresh", min_number=1)
+        if kind == "SingleWithThreshold"
+        else 0,
+        pattern2=_parse_pattern(value_by_keyword["ptype2"], value_by_keyword["pattern2"], pattern) if is_pair else None,
         context2=context2,
         is_context2_first=is_first2,
-        desc2=keywords.get("desc2", ""),
-        actions2=parse_action_list(keywords["action2"])
-        if "action2" in keywords and (is_pair or kind == "SingleWithThreshold")
+        desc2=value_by_keyword.get("desc2", ""),
+        actions2=parse_action_list(value_by_keyword["action2"])
+        if "action2" in value_by_keyword and (is_pair or kind == "SingleWithThreshold")
         else (),
     )
 
 
-def _parse_number(number_text: str, keyword: str, min_number: int) -> int:
+def _parse_number(number_text: str, keyword_name: str, min_number: int) -> int:
     if not re.fullmatch(r"[0-9]{1,15}", number_text) or int(number_text) < min_number:
-        raise SecRuleError(f'{keyword} is "{number_text}", not a whole number of at least {min_number}')
+        raise SecRuleError(f'{keyword_name} is "{number_text}", not a whole number of at least {min_number}')
     return int(number_text)
 
 

@@ -52,12 +52,12 @@ def scan_with_sec_rules(
 
 
 def _apply_rules_to_log(
-    report: LogReport, opened: BinaryIO | OSError, engine: SecEngine, defaults: LogDefaults
+    report: LogReport, file_or_error: BinaryIO | OSError, engine: SecEngine, defaults: LogDefaults
 ) -> Iterator[SecOutput]:
     clock = 0
     try:
         limit = (defaults.now or datetime.now(UTC)) + MAX_CLOCK_ADVANCE
-        with require_opened(opened) as file:
+        with require_opened(file_or_error) as file:
             written = datetime.fromtimestamp(os.fstat(file.fileno()).st_mtime, UTC)
             parser = LineParser(LineContext(defaults.zone, written, defaults.boot, defaults.host))
             while raw := file.readline(MAX_LINE_BYTES):

@@ -41,9 +41,9 @@ class CounterSeries:
         """Whether there are samples before and after the interval."""
         return bool(self.times.size >= 2 and self.times[0] <= start_time < stop_time <= self.times[-1])
 
-    def find_nearest_sample_time(self, moment: float) -> float:
-        """Time of the sample that is nearest to `moment`."""
-        return float(self.times[np.argmin(np.abs(self.times - moment))])
+    def find_nearest_sample_time(self, time_s: float) -> float:
+        """Time of the sample that is nearest to `time_s`."""
+        return float(self.times[np.argmin(np.abs(self.times - time_s))])
 
     def compute_increase(self, start_time: float, stop_time: float) -> float | None:
         """How much the counter grew in the interval; None outside of the samples."""
@@ -86,28 +86,28 @@ class TelemetryData:
             for key, series in _iterate_series_of_file(file):
                 self._series.setdefault(key, series)
 
-    def list_series_keys(self, metric_name: str, host: str | None = None) -> list[CounterKey]:
+    def list_series_keys(self, metric_name: str, host_name: str | None = None) -> list[CounterKey]:
         """The series of a metric, of all parts, in their order of appearance."""
-        return [key for key in self._series if key.metric == metric_name and host in (None, key.host)]
+        return [key for key in self._series if key.metric == metric_name and host_name in (None, key.host)]
 
-    def find_series(self, metric_name: str, part_name: str, host: str | None = None) -> CounterSeries | None:
+    def find_series(self, metric_name: str, part_name: str, host_name: str | None = None) -> CounterSeries | None:
         """The series of a part; of the first host when none is named."""
         return next(
-            (self._series[key] for key in self.list_series_keys(metric_name, host) if key.part == part_name), None
+            (self._series[key] for key in self.list_series_keys(metric_name, host_name) if key.part == part_name), None
         )
 
     def compute_increase(
-        self, metric_name: str, part_name: str, start_time: float, stop_time: float, host: str | None = None
+        self, metric_name: str, part_name: str, start_time: float, stop_time: float, host_name: str | None = None
     ) -> float | None:
         """How much the counter of a part grew in the interval; None when unknown."""
-        series = self.find_series(metric_name, part_name, host)
+        series = self.find_series(metric_name, part_name, host_name)
         return series.compute_increase(start_time, stop_time) if series else None
 
     def compute_mean(
-        self, metric_name: str, part_name: str, start_time: float, stop_time: float, host: str | None = None
+        self, metric_name: str, part_name: str, start_time: float, stop_time: float, host_name: str | None = None
     ) -> float | None:
         """Mean of the gauge of a part; None when unknown."""
-        series = self.find_series(metric_name, part_name, host)
+        series = self.find_series(metric_name, part_name, host_name)
         return series.compute_mean(start_time, stop_time) if series else None
 
     def __bool__(self) -> bool:

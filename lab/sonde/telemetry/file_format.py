@@ -66,15 +66,15 @@ def read_telemetry_files(run_folder: Path) -> list[TelemetryFile]:
     return files
 
 
-def _read_lines(stream: Any) -> Iterator[bytes]:
-    while line := stream.readline(_MAX_LINE_BYTES):
+def _read_lines(telemetry_stream: Any) -> Iterator[bytes]:
+    while line := telemetry_stream.readline(_MAX_LINE_BYTES):
         yield line
 
 
-def parse_telemetry_lines(file_name: str, lines: Iterable[bytes]) -> TelemetryFile:
+def parse_telemetry_lines(file_name: str, raw_lines: Iterable[bytes]) -> TelemetryFile:
     """The telemetry in the lines of a file. Never raises: what cannot be read is counted."""
     file = TelemetryFile(file_name)
-    for line in lines:
+    for line in raw_lines:
         try:
             _add_telemetry_line(file, parse_json(line.decode("utf-8")))
         except (ValueError, KeyError, TypeError, AttributeError):
@@ -82,29 +82,31 @@ def parse_telemetry_lines(file_name: str, lines: Iterable[bytes]) -> TelemetryFi
     return file
 
 
-def _add_telemetry_line(telemetry_file: TelemetryFile, line: Any) -> None:
-    kind = line["type"]
+def _add_telemetry_line(telemetry_file: TelemetryFile, json_line: Any) -> None:
+    kind = json_line["type"]
     if kind == "telemetry":
-        if line["schema"] != TELEMETRY_FORMAT:
+        if json_line["schema"] != TELEMETRY_FORMAT:
             raise ValueError
-        telemetry_file.host, telemetry_file.origin = str(line["host"]), str(line.get("origin", ""))
-        telemetry_file.interval_s = line.get("interval_s")
+        telemetry_file.host, telemetry_file.origin = str(json_line["host"]), str(json_line.get("origin", ""))
+        telemetry_file.interval_s = json_line.get("interval_s")
         telemetry_file.columns = {
-            str(source): tuple(str(column) for column in columns) for source, columns in line["sources"].items()
+            str(source): tuple(str(column) for column in columns) for source, columns in json_line["sources"].items()
         }
-        telemetry_file.unavailable = {str(source): str(text) for source, text in line.get("unavailable", {}).items()}
+        telemetry_file.unavailable = {
+            str(source): str(text) for source, text in json_line.get("unavailable", {}).items()
+        }
     elif kind == "sample":
-        time = _require_number(line["time"])
+        time = _require_number(json_line["time"])
         for source, columns in telemetry_file.columns.items():
-            if source in line:
+            if source in json_line:
                 parts = {
                     str(part): tuple(None if value is None else _require_number(value) for value in values)
-                    for part, values in line[source].items()
+                    for part, values in json_line[source].items()
                     if len(values) == len(columns)
                 }
                 telemetry_file.samples.append(TelemetrySample(time, source, parts))
     elif kind == "lost":
-        telemetry_file.lost[str(line["source"])] = str(line["text"])
+        telemetry_file.lost[str(json_line["source"])] = str(json_line["text"])
 
 
 def _require_number(json_value: Any) -> float:
@@ -131,5 +133,5 @@ def encode_telemetry_lines(telemetry_file: TelemetryFile) -> Iterator[bytes]:
         yield _encode_json_line({"type": "lost", "source": source, "text": text})
 
 
-def _encode_json_line(line: Mapping[str, Any]) -> bytes:
-    return json.dumps(line, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+def _encode_json_line(json_line: Mapping[str, Any]) -> bytes:
+    return json.dumps(json_line, separators=(",", ":"), allow_nan=False).encode() + b"\n"

@@ -54,7 +54,7 @@ class TelemetryBuilder:
 
     def add_sample(
         self,
-        host: str,
+        host_name: str,
         source_name: str,
         column_names: tuple[str, ...],
         sample_time: float,
@@ -65,7 +65,7 @@ class TelemetryBuilder:
         if not math.isfinite(sample_time):
             self.unreadable_lines += 1
             return
-        key = host, source_name
+        key = host_name, source_name
         self._columns.setdefault(key, column_names)
         finite = tuple(None if value is None or not math.isfinite(value) else value for value in values)
         self._rows.setdefault(key, {}).setdefault(sample_time, {})[part_name] = finite

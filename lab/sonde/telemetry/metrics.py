@@ -22,12 +22,12 @@ class CounterMetric:
     meaning: str
 
 
-def _make_counter_metrics(unit: str, **names_and_meanings: str) -> list[CounterMetric]:
-    return [CounterMetric(name, "counter", unit, meaning) for name, meaning in names_and_meanings.items()]
+def _make_counter_metrics(unit_symbol: str, **names_and_meanings: str) -> list[CounterMetric]:
+    return [CounterMetric(name, "counter", unit_symbol, meaning) for name, meaning in names_and_meanings.items()]
 
 
-def _make_gauge_metrics(unit: str, **names_and_meanings: str) -> list[CounterMetric]:
-    return [CounterMetric(name, "gauge", unit, meaning) for name, meaning in names_and_meanings.items()]
+def _make_gauge_metrics(unit_symbol: str, **names_and_meanings: str) -> list[CounterMetric]:
+    return [CounterMetric(name, "gauge", unit_symbol, meaning) for name, meaning in names_and_meanings.items()]
 
 
 COUNTER_METRICS: dict[str, CounterMetric] = {

@@ -212,9 +212,9 @@ def parse_utc_time(time_text: str) -> float | None:
         return None
 
 
-def find_bytes_of_host(run: RecordedRun, phase: PhaseRecord, host: str) -> float:
-    """Bytes that the tasks on `host` transferred: by the table of nodes, or all when the run had one node."""
-    transferred = _sum_node_columns(run, phase, host, "bytes")
+def find_bytes_of_host(run: RecordedRun, phase: PhaseRecord, host_name: str) -> float:
+    """Bytes that the tasks on `host_name` transferred: by the table of nodes, or all when the run had one node."""
+    transferred = _sum_node_columns(run, phase, host_name, "bytes")
     if transferred is not None:
         return transferred
     if len(run.nodes) > 1 or phase.end is None:
@@ -223,32 +223,33 @@ def find_bytes_of_host(run: RecordedRun, phase: PhaseRecord, host: str) -> float
 
 
 def _compute_other_processor_fraction(
-    run: RecordedRun, phase: PhaseRecord, host: str, busy_s: float, total_s: float
+    run: RecordedRun, phase: PhaseRecord, host_name: str, busy_s: float, total_s: float
 ) -> float | None:
-    """None where the record does not say how much processor time its tasks on `host` used."""
-    used_s = _sum_node_columns(run, phase, host, "user_s", "system_s")
+    """None where the record does not say how much processor time its tasks on `host_name` used."""
+    used_s = _sum_node_columns(run, phase, host_name, "user_s", "system_s")
     return max(0.0, busy_s - used_s) / total_s if total_s and used_s is not None else None
 
 
-def _sum_node_columns(run: RecordedRun, phase: PhaseRecord, host: str, *column_names: str) -> float | None:
-    """The sum of columns over the rows of `host` in the table of nodes; None where the record has no such columns."""
+def _sum_node_columns(run: RecordedRun, phase: PhaseRecord, host_name: str, *column_names: str) -> float | None:
+    """The sum of columns over the rows of `host_name` in the table of nodes; None where the record has no such
+    columns."""
     hosts = {node.node: node.host for node in run.nodes}
     for table in phase.nodes:
         if {"node", *column_names} <= set(table.columns):
             number, *positions = (table.columns.index(name) for name in ("node", *column_names))
-            rows = [row for row in table.rows if hosts.get(int(row[number] or 0)) == host]
+            rows = [row for row in table.rows if hosts.get(int(row[number] or 0)) == host_name]
             return float(sum(row[position] or 0 for row in rows for position in positions))
     return None
 
 
 def _summarize_device(
-    telemetry: TelemetryData, device_name: str, start_time: float, stop_time: float, host: str
+    telemetry: TelemetryData, device_name: str, start_time: float, stop_time: float, host_name: str
 ) -> DeviceTelemetry | None:
     metrics = (
         "disk_read_bytes", "disk_written_bytes", "disk_busy_s", "disk_queue_s", "disk_reads", "disk_read_s",
         "disk_writes", "disk_write_s",
     )  # fmt: skip
-    values = [telemetry.compute_increase(metric, device_name, start_time, stop_time, host) for metric in metrics]
+    values = [telemetry.compute_increase(metric, device_name, start_time, stop_time, host_name) for metric in metrics]
     if any(value is None for value in values):
         return None
     read_bytes, written_bytes, busy, queue, reads, read_s, writes, write_s = (value or 0.0 for value in values)
@@ -265,12 +266,12 @@ def _summarize_device(
 
 
 def _sum_bytes_of_interfaces(
-    telemetry: TelemetryData, metric_name: str, start_time: float, stop_time: float, host: str
+    telemetry: TelemetryData, metric_name: str, start_time: float, stop_time: float, host_name: str
 ) -> float | None:
     """Bytes of all interfaces but the loopback; None without one."""
     values = [
-        telemetry.compute_increase(metric_name, key.part, start_time, stop_time, host)
-        for key in telemetry.list_series_keys(metric_name, host)
+        telemetry.compute_increase(metric_name, key.part, start_time, stop_time, host_name)
+        for key in telemetry.list_series_keys(metric_name, host_name)
         if key.part != "lo"
     ]
     counted = [value for value in values if value is not None]
@@ -290,9 +291,9 @@ def describe_telemetry_gaps(run: RecordedRun, telemetry: TelemetryData) -> list[
     return []
 
 
-def _format_host_list(hosts: Sequence[str]) -> str:
-    first_hosts = ", ".join(hosts[:3])
-    return first_hosts if len(hosts) <= 3 else f"{first_hosts} and {len(hosts) - 3} more"
+def _format_host_list(host_names: Sequence[str]) -> str:
+    first_hosts = ", ".join(host_names[:3])
+    return first_hosts if len(host_names) <= 3 else f"{first_hosts} and {len(host_names) - 3} more"
 
 
 def format_device(device_telemetry: DeviceTelemetry) -> str:

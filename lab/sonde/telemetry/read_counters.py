@@ -69,8 +69,8 @@ def _choose_read_counter(node_line: NodeLine) -> tuple[str, str]:
 
 
 def _compute_busy_fraction(
-    telemetry: TelemetryData, device_name: str, host: str, start_time: float, stop_time: float
+    telemetry: TelemetryData, device_name: str, host_name: str, start_time: float, stop_time: float
 ) -> float | None:
-    series = telemetry.find_series("disk_busy_s", device_name, host)
+    series = telemetry.find_series("disk_busy_s", device_name, host_name)
     bounds = series.compute_increase_bounds(start_time, stop_time) if series else None
     return min(1.0, bounds[0] / (stop_time - start_time)) if bounds else None

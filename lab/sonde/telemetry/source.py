@@ -96,7 +96,7 @@ def open_kernel_files(
     file_system_root: Path,
     relative_paths: Sequence[str],
     parse_texts: Callable[[Mapping[str, str]], ReadingsByPart],
-    remedy: str,
+    remedy_sentence: str,
 ) -> SourceReader:
     """A reader of the existing files among `relative_paths` (relative to `file_system_root`); `parse_texts` gets their
     texts by path.
@@ -111,7 +111,7 @@ def open_kernel_files(
         except OSError as error:
             problem = problem or f"/{path}: {error.strerror}"
     if not files:
-        raise UnavailableSourceError(f"{problem}; {remedy}")
+        raise UnavailableSourceError(f"{problem}; {remedy_sentence}")
 
     def read_all_files() -> ReadingsByPart:
         return parse_texts({path: file.read_text() for path, file in files.items()})

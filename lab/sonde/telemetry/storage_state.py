@@ -73,8 +73,8 @@ class _StorageState:
             if key.part and seconds >= _LONG_WAITER_S:
                 yield f"A thread of GPFS on {key.host} waited {seconds:.0f} s: {key.part}."
 
-    def _find_largest(self, metric: str) -> Iterator[tuple[CounterKey, float]]:
-        for key in self._data.list_series_keys(metric):
+    def _find_largest(self, metric_name: str) -> Iterator[tuple[CounterKey, float]]:
+        for key in self._data.list_series_keys(metric_name):
             value = self._find_extreme_value(key, finds_largest=True)
             if value is not None:
                 yield key, value

@@ -27,7 +27,7 @@ def test_interval_outside_of_the_samples_is_unknown() -> None:
     assert data.compute_increase("disk_read_bytes", "sda", 15, 21) is None
     assert data.compute_increase("disk_read_bytes", "sda", 15, 15) is None
     assert data.compute_increase("disk_read_bytes", "sdb", 12, 15) is None
-    assert data.compute_increase("disk_read_bytes", "sda", 12, 15, host="n2") is None
+    assert data.compute_increase("disk_read_bytes", "sda", 12, 15, host_name="n2") is None
 
 
 def test_restarted_counter_counts_on_from_zero() -> None:

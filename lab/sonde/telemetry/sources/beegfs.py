@@ -81,8 +81,8 @@ def read_clientstats_output(output_text: str, telemetry_defaults: TelemetryDefau
     return builder.build_files()
 
 
-def _scale_number(number_text: str | float | None, factor: int = 1) -> float | None:
-    return None if number_text is None else float(number_text) * factor
+def _scale_number(number_text: str | float | None, unit_factor: int = 1) -> float | None:
+    return None if number_text is None else float(number_text) * unit_factor
 
 
 _REMEDY = "run it on a BeeGFS client or server; it is part of the package beegfs-utils."

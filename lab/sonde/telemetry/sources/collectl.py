@@ -93,15 +93,17 @@ def _parse_row(
         return {}, None
 
 
-def _add_row(builder: TelemetryBuilder, host: str, sample_time: float, values_by_title: Mapping[str, float]) -> None:
+def _add_row(
+    builder: TelemetryBuilder, host_name: str, sample_time: float, values_by_title: Mapping[str, float]
+) -> None:
     for source, columns in _COLUMNS_OF_NODE.items():
         values = _select_columns_with_prefix(values_by_title, columns, "")
         if any(value is not None for value in values):
-            builder.add_sample(host, source, tuple(columns), sample_time, "", values)
+            builder.add_sample(host_name, source, tuple(columns), sample_time, "", values)
     disks = dict.fromkeys(match[1] for title in values_by_title if (match := _DISK_COLUMN_TITLE.match(title)))
     for disk in disks:
         builder.add_sample(
-            host,
+            host_name,
             "disks",
             tuple(_DISK_COLUMNS),
             sample_time,

@@ -105,9 +105,9 @@ def read_influx_line_protocol(output_text: str, telemetry_defaults: TelemetryDef
     return builder.build_files()
 
 
-def _parse_scaled_field(field_text: str | None, factor: float) -> float | None:
+def _parse_scaled_field(field_text: str | None, unit_factor: float) -> float | None:
     number = _NUMBER_TEXT.match(field_text) if field_text else None
-    return float(number[0]) * factor if number else None
+    return float(number[0]) * unit_factor if number else None
 
 
 LINE_FORMAT = TelemetryFormat(

@@ -100,18 +100,18 @@ CLIENT_COLUMNS = (
 )  # fmt: skip
 
 
-def summarize_target(stats: StatsFile) -> ColumnValues:
+def summarize_target(stats_file: StatsFile) -> ColumnValues:
     """The values of an OST or MDT in the order of TARGET_COLUMNS."""
-    names = [name for name in stats.lines if name in METADATA_CALLS]
-    latencies = [seconds for name in names if (seconds := stats.get_latency_sum_s(name)) is not None]
+    names = [name for name in stats_file.lines if name in METADATA_CALLS]
+    latencies = [seconds for name in names if (seconds := stats_file.get_latency_sum_s(name)) is not None]
     return (
-        stats.get_sum("read_bytes"),
-        stats.get_sum("write_bytes"),
-        stats.get_sample_count("read_bytes"),
-        stats.get_sample_count("write_bytes"),
-        stats.get_latency_sum_s("read"),
-        stats.get_latency_sum_s("write"),
-        sum(stats.get_sample_count(name) for name in names),
+        stats_file.get_sum("read_bytes"),
+        stats_file.get_sum("write_bytes"),
+        stats_file.get_sample_count("read_bytes"),
+        stats_file.get_sample_count("write_bytes"),
+        stats_file.get_latency_sum_s("read"),
+        stats_file.get_latency_sum_s("write"),
+        sum(stats_file.get_sample_count(name) for name in names),
         sum(latencies) if latencies else None,
     )
 

@@ -20,7 +20,7 @@ def find_lustre_files(file_system_root: Path, path_patterns: tuple[str, ...]) ->
     return paths
 
 
-def open_lustre_files(paths_by_part: dict[str, Path], remedy: str) -> dict[str, ReopenedKernelFile]:
+def open_lustre_files(paths_by_part: dict[str, Path], remedy_sentence: str) -> dict[str, ReopenedKernelFile]:
     """The opened files by part. Raises UnavailableSourceError when none can be opened."""
     files: dict[str, ReopenedKernelFile] = {}
     problem = ""
@@ -30,5 +30,5 @@ def open_lustre_files(paths_by_part: dict[str, Path], remedy: str) -> dict[str, 
         except OSError as error:
             problem = f"{path}: {error.strerror}"
     if not files:
-        raise UnavailableSourceError(f"{problem}; {remedy}")
+        raise UnavailableSourceError(f"{problem}; {remedy_sentence}")
     return files

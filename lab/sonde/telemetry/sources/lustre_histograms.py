@@ -45,13 +45,15 @@ def parse_outstanding_requests(rpc_stats_text: str) -> ColumnValues:
     return counts.get("read"), counts.get("write")
 
 
-def _open_histograms_reader(path_patterns: tuple[str, ...], remedy: str, file_system_root: Path) -> SourceReader:
+def _open_histograms_reader(
+    path_patterns: tuple[str, ...], remedy_sentence: str, file_system_root: Path
+) -> SourceReader:
     paths = find_lustre_files(file_system_root, path_patterns)
     if not paths:
         raise UnavailableSourceError(
-            f"No {path_patterns[0]} below /proc/fs/lustre or /sys/kernel/debug/lustre; {remedy}"
+            f"No {path_patterns[0]} below /proc/fs/lustre or /sys/kernel/debug/lustre; {remedy_sentence}"
         )
-    files = open_lustre_files(paths, remedy)
+    files = open_lustre_files(paths, remedy_sentence)
 
     def read_histogram_files() -> ReadingsByPart:
         return {

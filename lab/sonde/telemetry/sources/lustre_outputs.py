@@ -23,8 +23,10 @@ _TIME_LINE = re.compile(r"^(?P<time>\d{9,11}(?:\.\d+)?|\d{4}-\d\d-\d\d[T ]\d\d:\
 _SNAPSHOT_TIME = re.compile(r"^snapshot_time\s*:?\s*(\d+(?:\.\d+)?)", re.MULTILINE)
 
 
-def _parse_without_time(parse: Callable[[str], ReadingsByPart]) -> Callable[[str], tuple[float | None, ReadingsByPart]]:
-    return lambda text: (None, parse(text))
+def _parse_without_time(
+    parse_output: Callable[[str], ReadingsByPart],
+) -> Callable[[str], tuple[float | None, ReadingsByPart]]:
+    return lambda text: (None, parse_output(text))
 
 
 # Source, its columns, and time and values of all parts in a text; the part of the parameter stands before these.

@@ -52,8 +52,8 @@ def read_prometheus_query_answer(answer_text: str, telemetry_defaults: Telemetry
     return builder.build_files()
 
 
-def _get_host_label(labels: Mapping[str, Any], telemetry_defaults: TelemetryDefaults) -> str:
-    instance = str(labels.get("nodename") or labels.get("host") or labels.get("instance") or "")
+def _get_host_label(series_labels: Mapping[str, Any], telemetry_defaults: TelemetryDefaults) -> str:
+    instance = str(series_labels.get("nodename") or series_labels.get("host") or series_labels.get("instance") or "")
     return instance.rpartition(":")[0] or instance or telemetry_defaults.host
 
 

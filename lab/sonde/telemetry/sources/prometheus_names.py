@@ -24,14 +24,14 @@ class MetricAlias:
     part: str = ""  # the part, where no label names it
     job_label: str = ""  # the label of the job, where a target is counted for each job
 
-    def make_part_name(self, labels: Mapping[str, str]) -> str:
+    def make_part_name(self, series_labels: Mapping[str, str]) -> str:
         """The part of a series by its labels."""
-        parts = [str(labels.get(name, "")) for name in (self.label, self.job_label) if name]
+        parts = [str(series_labels.get(name, "")) for name in (self.label, self.job_label) if name]
         return " ".join(parts) if parts else self.part
 
-    def scale_value(self, value: float) -> float:
+    def scale_value(self, sample_value: float) -> float:
         """The value in the unit of the metric."""
-        return value * self.factor
+        return sample_value * self.factor
 
 
 METRIC_ALIASES: Mapping[str, MetricAlias] = {

@@ -43,10 +43,10 @@ def read_sadf_json(json_text: str, telemetry_defaults: TelemetryDefaults) -> lis
     return builder.build_files()
 
 
-def _parse_timestamp(stamp: Mapping[str, Any], defaults: TelemetryDefaults) -> float:
+def _parse_timestamp(timestamp_member: Mapping[str, Any], defaults: TelemetryDefaults) -> float:
     """`utc` says whether the times are UTC; files of old versions and of option -T have local times."""
-    text = f"{stamp['date']}T{stamp['time']}"
-    is_utc = bool(stamp.get("utc")) or stamp.get("tz") in ("UTC", "GMT")
+    text = f"{timestamp_member['date']}T{timestamp_member['time']}"
+    is_utc = bool(timestamp_member.get("utc")) or timestamp_member.get("tz") in ("UTC", "GMT")
     return parse_local_time(text + "+00:00" if is_utc else text, defaults.zone)
 
 
@@ -65,8 +65,8 @@ def _iterate_disk_values(statistics_entry: Mapping[str, Any]) -> Iterator[tuple[
         yield str(disk["disk-device"]), (read, written, busy, queue)
 
 
-def _scale_number(json_value: Any, factor: float) -> float | None:
-    return float(json_value) * factor if isinstance(json_value, int | float) else None
+def _scale_number(json_value: Any, unit_factor: float) -> float | None:
+    return float(json_value) * unit_factor if isinstance(json_value, int | float) else None
 
 
 SADF_FORMAT = TelemetryFormat(

@@ -27,9 +27,9 @@ def escape_as_line(text: object) -> str:
     return escape_line(text, sys.maxsize)
 
 
-def encode_json(document: Any) -> str:
+def encode_json(json_document: Any) -> str:
     """The document as JSON whose text holds no such characters either; it reads back as the same document."""
-    text = json.dumps(document, indent=2, ensure_ascii=False)
+    text = json.dumps(json_document, indent=2, ensure_ascii=False)
     return _UNPRINTABLE.sub(
         lambda result: result[0] if escape_text(result[0]) == result[0] else _escape_for_json(result[0]), text
     )

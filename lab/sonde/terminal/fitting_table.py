@@ -61,52 +61,53 @@ class FittingTable(Table):
     def _split_at_headings(
         self,
         console: Console,
-        widths: Sequence[int],
+        column_widths: Sequence[int],
         header_cells: Sequence[Text],
-        rows: Sequence[Sequence[Text]],
+        cell_rows: Sequence[Sequence[Text]],
         is_section_end: Sequence[bool],
-        styles: Sequence[str],
+        row_styles: Sequence[str],
     ) -> Iterator[RenderableType]:
         """Tables of equal widths, and between them the rows that are a heading and nothing else."""
         part = self._build_table(
-            widths, [_fold_text(console, head, width) for head, width in zip(header_cells, widths, strict=True)]
+            column_widths,
+            [_fold_text(console, head, width) for head, width in zip(header_cells, column_widths, strict=True)],
         )
-        for row, alone, style in zip(rows, is_section_end, styles, strict=True):
+        for row, alone, style in zip(cell_rows, is_section_end, row_styles, strict=True):
             if alone and len(row) > 1:
                 if part.rows or part.show_header:
                     yield part
-                part = self._build_table(widths, None)
+                part = self._build_table(column_widths, None)
                 yield row[0]
                 continue
             part.add_row(
-                *(_fold_text(console, cell, width) for cell, width in zip(row, widths, strict=True)), style=style
+                *(_fold_text(console, cell, width) for cell, width in zip(row, column_widths, strict=True)), style=style
             )
         if part.rows or part.show_header:
             yield part
 
-    def _build_table(self, widths: Sequence[int], heads: Sequence[Text] | None) -> Table:
+    def _build_table(self, column_widths: Sequence[int], folded_header_cells: Sequence[Text] | None) -> Table:
         table = Table(
             box=None,
             pad_edge=False,
             padding=(0, _COLUMN_GAP, 0, 0),
             header_style=self.header_style,
-            show_header=self.show_header and heads is not None,
+            show_header=self.show_header and folded_header_cells is not None,
         )
-        for index, (column, width) in enumerate(zip(self.columns, widths, strict=True)):
-            head = heads[index] if heads else ""
+        for index, (column, width) in enumerate(zip(self.columns, column_widths, strict=True)):
+            head = folded_header_cells[index] if folded_header_cells else ""
             table.add_column(head, justify=column.justify, width=width, no_wrap=True, style=column.style)
         return table
 
     def _iterate_row_cards(
         self,
         console: Console,
-        width: int,
+        max_width: int,
         header_cells: Sequence[Text],
-        rows: Sequence[Sequence[Text]],
-        styles: Sequence[str],
+        cell_rows: Sequence[Sequence[Text]],
+        row_styles: Sequence[str],
     ) -> Iterator[RenderableType]:
         """Each row as its name and its cells, as many on a line as fit."""
-        for row, style in zip(rows, styles, strict=True):
+        for row, style in zip(cell_rows, row_styles, strict=True):
             name, *cells = row
             if name.plain.strip():
                 yield _make_unbreakable_line(name, style)
@@ -117,7 +118,7 @@ class FittingTable(Table):
             ]
             yield from (
                 _make_unbreakable_line(item, style)
-                for item in _join_texts_into_lines(console, items, width - _COLUMN_GAP)
+                for item in _join_texts_into_lines(console, items, max_width - _COLUMN_GAP)
             )
 
 
@@ -129,11 +130,11 @@ def _encode_cell(cell: object) -> Text:
     return cell.copy() if plain == cell.plain else Text(plain, cell.style)
 
 
-def _make_unbreakable_line(text: Text, style: str) -> Text:
+def _make_unbreakable_line(text: Text, rich_style: str) -> Text:
     """A line that is never cut: a name wider than the terminal continues in the next terminal line."""
     text.no_wrap, text.overflow = True, "ignore"
-    if style:
-        text.stylize_before(style)
+    if rich_style:
+        text.stylize_before(rich_style)
     return text
 
 
@@ -147,9 +148,9 @@ def _bind_numbers_to_units(text: Text) -> Text:
     return tied
 
 
-def _fold_text(console: Console, text: Text, width: int) -> Text:
-    """The text in lines of at most `width`, broken between words."""
-    lines = list(_bind_numbers_to_units(text).wrap(console, max(1, width), overflow="fold"))
+def _fold_text(console: Console, text: Text, max_width: int) -> Text:
+    """The text in lines of at most `max_width`, broken between words."""
+    lines = list(_bind_numbers_to_units(text).wrap(console, max(1, max_width), overflow="fold"))
     for line in lines:
         line.plain = line.plain.rstrip().replace(_NO_BREAK_MARK, " ")
     return Text("\n").join(lines)
@@ -188,13 +189,13 @@ def _distribute_width(columns: Sequence[_ColumnWidth], total_width: int) -> list
     return [max(1, width) for width in widths]
 
 
-def _join_texts_into_lines(console: Console, texts: Sequence[Text], width: int) -> Iterator[Text]:
-    """The items in lines of at most `width`, as many in one as fit, set in by two; long ones are folded."""
+def _join_texts_into_lines(console: Console, texts: Sequence[Text], max_width: int) -> Iterator[Text]:
+    """The items in lines of at most `max_width`, as many in one as fit, set in by two; long ones are folded."""
     line = Text()
     for item in texts:
-        parts = _fold_text(console, item, width).split("\n")
+        parts = _fold_text(console, item, max_width).split("\n")
         for index, part in enumerate(parts):
-            is_separated = index > 0 or (line.plain and line.cell_len + _COLUMN_GAP + part.cell_len > width)
+            is_separated = index > 0 or (line.plain and line.cell_len + _COLUMN_GAP + part.cell_len > max_width)
             if is_separated and line.plain:
                 yield Text(" " * _COLUMN_GAP) + line
                 line = Text()

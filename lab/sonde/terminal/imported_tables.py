@@ -46,5 +46,9 @@ def print_imported_run(console: Console, run_folder: Path, summary_document: Map
         console.print(f"{finding.get('severity', 'info')}: {finding.get('text', '')}", soft_wrap=True)
 
 
-def _format_cell(value: Any, format_text: Any) -> str:
-    return str(format_text(value)) if isinstance(value, int | float) and not isinstance(value, bool) else "-"
+def _format_cell(json_value: Any, format_text: Any) -> str:
+    return (
+        str(format_text(json_value))
+        if isinstance(json_value, int | float) and not isinstance(json_value, bool)
+        else "-"
+    )

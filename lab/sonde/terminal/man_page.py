@@ -19,36 +19,36 @@ _EXAMPLES_HEADING = "Examples:"
 _HELP_REFERENCE = re.compile(r"^ *More: sonde help (\S+)$", re.MULTILINE)
 
 
-def make_man_pages(program: click.Group) -> dict[str, str]:
+def make_man_pages(main_command: click.Group) -> dict[str, str]:
     """Returns the text of sonde.1 and of sonde-VERB.1 for every verb, by file name.
 
     The date is SOURCE_DATE_EPOCH where that is set.
     """
-    context = click.Context(program, info_name="sonde")
-    pages = {"sonde": _format_program(program, context)}
-    for name in program.list_commands(context):
-        verb = program.get_command(context, name)
+    context = click.Context(main_command, info_name="sonde")
+    pages = {"sonde": _format_program(main_command, context)}
+    for name in main_command.list_commands(context):
+        verb = main_command.get_command(context, name)
         if verb is not None:
             pages[f"sonde-{name}"] = _format_verb(verb, click.Context(verb, info_name=name, parent=context))
     return {f"{name}.1": text for name, text in pages.items()}
 
 
-def _make_man_header(page_name: str, summary: str) -> list[str]:
+def _make_man_header(page_path: str, summary: str) -> list[str]:
     day = time.strftime("%Y-%m-%d", time.gmtime(float(os.environ.get("SOURCE_DATE_EPOCH") or time.time())))
-    title = f'.TH {_escape_roff(page_name.upper())} 1 {day} "Sonde {_escape_roff(__version__)}" "Sonde manual"'
-    first, *remaining = _fold_input_lines(f"{page_name} @ {summary}")
+    title = f'.TH {_escape_roff(page_path.upper())} 1 {day} "Sonde {_escape_roff(__version__)}" "Sonde manual"'
+    first, *remaining = _fold_input_lines(f"{page_path} @ {summary}")
     return [title, ".SH NAME", first.replace(" @ ", " \\- ", 1), *remaining]
 
 
-def _format_program(program: click.Group, context: click.Context) -> str:
+def _format_program(main_command: click.Group, context: click.Context) -> str:
     lines = _make_man_header("sonde", "measure storage and report how far the numbers can be trusted")
     lines += [".SH SYNOPSIS", ".B sonde", ".RI [ options ]", ".I verb", ".RI [ arguments ]"]
-    lines += [".SH DESCRIPTION", *_convert_help_to_roff(program.help or "")]
-    lines += _format_options(program, context)
+    lines += [".SH DESCRIPTION", *_convert_help_to_roff(main_command.help or "")]
+    lines += _format_options(main_command, context)
     lines += [".SH VERBS"]
-    names = program.list_commands(context)
+    names = main_command.list_commands(context)
     for name in names:
-        verb = program.get_command(context, name)
+        verb = main_command.get_command(context, name)
         if verb is not None:
             lines += [
                 ".TP",
@@ -91,13 +91,13 @@ def _format_usage(command: click.Command, context: click.Context) -> list[str]:
     return [f".B {_escape_roff(context.command_path)}", *_fold_input_lines(pieces)]
 
 
-def _format_options(command: click.Command, context: click.Context, heading: str = ".SH OPTIONS") -> list[str]:
+def _format_options(command: click.Command, context: click.Context, section_heading: str = ".SH OPTIONS") -> list[str]:
     lines = []
     for parameter in command.get_params(context):
         record = parameter.get_help_record(context)
         if record is not None and not (isinstance(parameter, click.Option) and record[0] == _GROUP_HELP_OPTION):
             lines += [".TP", f".B {_escape_roff(record[0])}", *_fold_input_lines(record[1] or "No description.")]
-    return [heading, *lines] if lines else []
+    return [section_heading, *lines] if lines else []
 
 
 def _format_references(page_names: list[str]) -> str:
@@ -126,10 +126,10 @@ def _convert_help_to_roff(help_text: str) -> list[str]:
     return _drop_empty_paragraphs(lines)
 
 
-def _drop_empty_paragraphs(lines: list[str]) -> list[str]:
+def _drop_empty_paragraphs(roff_lines: list[str]) -> list[str]:
     """mandoc warns of .PP directly after another or at the beginning of a section."""
     output: list[str] = []
-    for line in lines:
+    for line in roff_lines:
         if line == ".PP" and (not output or output[-1] == ".PP"):
             continue
         output.append(line)

@@ -40,17 +40,17 @@ class MetricsDisplay(Display):
         except OSError as reason:
             raise MachineError(f"--metrics: {path} cannot be written: {reason.strerror}.") from None
 
-    def begin_run(self, title: str, number: int, count: int, plan: Plan) -> None:
+    def begin_run(self, title: str, run_number: int, run_count: int, plan: Plan) -> None:
         self._progress = RunProgress(plan)
         self._labels = {"plan": plan.id, "target": plan.target_name}
-        self._position, self._errors = (number, count), 0
+        self._position, self._errors = (run_number, run_count), 0
         self._write_metrics_or_warn()
-        self._display.begin_run(title, number, count, plan)
+        self._display.begin_run(title, run_number, run_count, plan)
 
-    def set_run_position(self, number: int, count: int, remaining_s: float | None) -> None:
-        self._display.set_run_position(number, count, remaining_s)
+    def set_run_position(self, run_number: int, run_count: int, remaining_s: float | None) -> None:
+        self._display.set_run_position(run_number, run_count, remaining_s)
 
-    def show_record_line(self, kind: str, line: RecordLine) -> None:
+    def show_record_line(self, line_kind: str, line: RecordLine) -> None:
         self._progress.apply_record_line(line)
         match line:
             case ErrorLine():
@@ -61,10 +61,10 @@ class MetricsDisplay(Display):
                 self._write_metrics_or_warn()
             case _:
                 pass
-        self._display.show_record_line(kind, line)
+        self._display.show_record_line(line_kind, line)
 
-    def print_message(self, text: str) -> None:
-        self._display.print_message(text)
+    def print_message(self, message: str) -> None:
+        self._display.print_message(message)
 
     def report_stop_signal(self) -> None:
         self._display.report_stop_signal()

@@ -106,8 +106,8 @@ def _list_duplex_streams(phase_end: PhaseEndLine) -> list[dict[str, Any]]:
     return [stream for stream in streams if isinstance(stream, dict) and stream.get("id") and stream.get("bytes_per_s")]
 
 
-def describe_preparation(phase: Mapping[str, Any]) -> str:
+def describe_preparation(phase_plan: Mapping[str, Any]) -> str:
     """Describes the treatments before a phase, from its plan."""
-    kinds = [str(item.get("kind")) for item in phase.get("before", ())]
+    kinds = [str(item.get("kind")) for item in phase_plan.get("before", ())]
     actions = [_TREATMENT_PHRASES.get(kind, kind) for kind in kinds]
     return actions[-1] if actions else "preparing"

@@ -100,28 +100,28 @@ def _format_target_directory(row: Row) -> str:
     return f"{target} by {row['source']}".strip() if row["source"] else target
 
 
-def _format_tasks(runs: Sequence[Row]) -> str:
-    counts = sorted({row["tasks"] for row in runs if row["tasks"]})
+def _format_tasks(run_rows: Sequence[Row]) -> str:
+    counts = sorted({row["tasks"] for row in run_rows if row["tasks"]})
     return "-" if not counts else str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
 
 
-def _format_status(runs: Sequence[Row]) -> Text:
-    counts = Counter(row["status"] for row in runs)
+def _format_status(run_rows: Sequence[Row]) -> Text:
+    counts = Counter(row["status"] for row in run_rows)
     if len(counts) == 1:
-        status = runs[0]["status"]
+        status = run_rows[0]["status"]
         return Text(status, style=_STATUS_STYLES.get(status, "red"))
     return Text(", ".join(f"{count} {status}" for status, count in counts.most_common()), style="yellow")
 
 
-def _format_time(runs: Sequence[Row]) -> str:
-    seconds = [row["seconds"] for row in runs if row["seconds"] is not None]
+def _format_time(run_rows: Sequence[Row]) -> str:
+    seconds = [row["seconds"] for row in run_rows if row["seconds"] is not None]
     return format_seconds(sum(seconds)) if seconds else "-"
 
 
-def _format_validity_and_caveats(runs: Sequence[Row]) -> Text:
+def _format_validity_and_caveats(run_rows: Sequence[Row]) -> Text:
     """How far the numbers can be trusted, and what was found against them."""
-    texts = Counter(_describe_validity(row) for row in runs)
-    caveats = dict.fromkeys(label_finding(caveat) for row in runs for caveat in row["caveats"] or ())
+    texts = Counter(_describe_validity(row) for row in run_rows)
+    caveats = dict.fromkeys(label_finding(caveat) for row in run_rows for caveat in row["caveats"] or ())
     text = next(iter(texts)) if len(texts) == 1 else ", ".join(f"{count} {name}" for name, count in texts.most_common())
     style = "red" if "invalid" in texts else "yellow" if "doubtful" in texts else ""
     return Text(f"{text}: {', '.join(caveats)}" if caveats else text, style=style)
@@ -146,11 +146,11 @@ def _has_storage_number(row: Row) -> bool:
     )
 
 
-def _format_fastest(runs: Sequence[Row], direction: str) -> str:
+def _format_fastest(run_rows: Sequence[Row], direction_name: str) -> str:
     """Returns the fastest storage rate, or the classification of the fastest other number."""
-    best = max(runs, key=lambda row: row[f"{direction}_bytes_per_s"] or 0.0)
-    rate = best[f"{direction}_bytes_per_s"]
+    best = max(run_rows, key=lambda row: row[f"{direction_name}_bytes_per_s"] or 0.0)
+    rate = best[f"{direction_name}_bytes_per_s"]
     if rate:
-        return format_rate_by_transfer(rate, best[f"{direction}_ops_per_s"] or 0.0)
-    labels = dict.fromkeys(label_classification(row[f"{direction}_classification"] or "-") for row in runs)
+        return format_rate_by_transfer(rate, best[f"{direction_name}_ops_per_s"] or 0.0)
+    labels = dict.fromkeys(label_classification(row[f"{direction_name}_classification"] or "-") for row in run_rows)
     return ", ".join(labels)

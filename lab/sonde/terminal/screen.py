@@ -67,9 +67,9 @@ class _EscapingConsole(Console):
             *(escape_control_characters(item) if isinstance(item, str) else item for item in objects), **options
         )
 
-    def _render_buffer(self, buffer: Iterable[Segment]) -> str:
+    def _render_buffer(self, segments: Iterable[Segment]) -> str:
         return super()._render_buffer(
-            part if part.control else Segment(escape_control_characters(part.text), part.style) for part in buffer
+            part if part.control else Segment(escape_control_characters(part.text), part.style) for part in segments
         )
 
 
@@ -84,8 +84,8 @@ class _NonCroppingConsole(_EscapingConsole):
             return
         super().print(*objects, crop=crop, **options)
 
-    def _render_buffer(self, buffer: Iterable[Segment]) -> str:
-        text = super()._render_buffer(buffer)
+    def _render_buffer(self, segments: Iterable[Segment]) -> str:
+        text = super()._render_buffer(segments)
         return text if self.is_terminal else _TRAILING_BLANKS.sub("", text)
 
 
@@ -121,11 +121,11 @@ def _make_color_options() -> dict[str, Any]:
     )
 
 
-def print_json(document: Any) -> None:
+def print_json(json_document: Any) -> None:
     """The machine form, and nothing else, on standard output."""
     if _settings.export_format:
         raise UserError("--json and --export exclude each other; give one of them.")
-    print_plain_text(encode_json(document))
+    print_plain_text(encode_json(json_document))
 
 
 def make_plain_table(show_header: bool = True) -> FittingTable:

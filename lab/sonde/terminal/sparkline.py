@@ -9,9 +9,10 @@ BLOCKS = "▁▂▃▄▅▆▇█"
 ASCII_BLOCKS = "_.:-=+*#"
 
 
-def make_sparkline(values: Sequence[float], width: int, block_characters: str = BLOCKS) -> str:
-    """The last `width` values from zero to their maximum. Zero is the lowest block, so that a stall is seen as one."""
-    displayed = values[-width:]
+def make_sparkline(values: Sequence[float], character_count: int, block_characters: str = BLOCKS) -> str:
+    """The last `character_count` values from zero to their maximum. Zero is the lowest block, so that a stall is seen
+    as one."""
+    displayed = values[-character_count:]
     top = max(displayed, default=0.0)
     if top <= 0:
         return block_characters[0] * len(displayed)

@@ -40,8 +40,12 @@ class JournalEntry:
         return {"tunable": self.tunable, "setting": self.setting.to_json(), "state": dict(self.state)}
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> JournalEntry:
-        return cls(str(document["tunable"]), ResolvedSetting.from_json(document["setting"]), dict(document["state"]))
+    def from_json(cls, entry_document: Mapping[str, Any]) -> JournalEntry:
+        return cls(
+            str(entry_document["tunable"]),
+            ResolvedSetting.from_json(entry_document["setting"]),
+            dict(entry_document["state"]),
+        )
 
 
 @dataclass

@@ -110,35 +110,35 @@ def compare_candidate_with_present_value(
 
 
 def _select_by_successive_halving(
-    remaining_values: list[str],
+    candidate_values: list[str],
     measure_rate: MeasureRate,
     search_rule: SearchRule,
     random_order: random.Random,
-    rates: dict[str, list[float]],
-    rejected: dict[str, str],
+    rates_by_value: dict[str, list[float]],
+    rejection_reason_by_value: dict[str, str],
 ) -> str | None:
     """The value that remains after rounds in each of which the worse half is left out."""
-    while len(remaining_values) > 1:
-        deviations: dict[str, list[float]] = {value: [] for value in remaining_values}
+    while len(candidate_values) > 1:
+        deviations: dict[str, list[float]] = {value: [] for value in candidate_values}
         for _ in range(search_rule.blocks_per_round):
             block: dict[str, float] = {}
-            for value in random_order.sample(remaining_values, len(remaining_values)):
+            for value in random_order.sample(candidate_values, len(candidate_values)):
                 try:
                     block[value] = measure_rate(value)
                 except RejectedValueError as reason:
-                    rejected[value] = str(reason)
+                    rejection_reason_by_value[value] = str(reason)
                 else:
-                    rates.setdefault(value, []).append(block[value])
-            remaining_values = [value for value in remaining_values if value not in rejected]
+                    rates_by_value.setdefault(value, []).append(block[value])
+            candidate_values = [value for value in candidate_values if value not in rejection_reason_by_value]
             level = float(np.mean(np.log(list(block.values())))) if block else 0.0
-            for value in remaining_values:
+            for value in candidate_values:
                 deviations[value].append(math.log(block[value]) - level)
-            if len(remaining_values) < 2:
+            if len(candidate_values) < 2:
                 break
-        ranked = sorted(remaining_values, key=lambda value: -float(np.median(deviations[value])))
+        ranked = sorted(candidate_values, key=lambda value: -float(np.median(deviations[value])))
         keep_count = math.ceil(len(ranked) / 2)
-        remaining_values = [value for value in remaining_values if value in ranked[:keep_count]]
-    return remaining_values[0] if remaining_values else None
+        candidate_values = [value for value in candidate_values if value in ranked[:keep_count]]
+    return candidate_values[0] if candidate_values else None
 
 
 def _rank_values(rates_by_value: dict[str, list[float]]) -> list[str]:

@@ -40,10 +40,10 @@ class ResolvedSetting:
         return {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> ResolvedSetting:
+    def from_json(cls, setting_document: Mapping[str, Any]) -> ResolvedSetting:
         """Raises TypeError for a document that is none."""
         members: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in document.items()
+            name: tuple(value) if isinstance(value, list) else value for name, value in setting_document.items()
         }
         return cls(**members)
 
@@ -63,12 +63,12 @@ class ResolvedSetting:
         keys = self.paths[:1] if self.kind == "file" else tuple(values_by_key)
         return ", ".join(dict.fromkeys(values_by_key[key] for key in keys))
 
-    def write_value(self, value: str) -> None:
+    def write_value(self, value_text: str) -> None:
         """Sets the value for all keys and reads it back. Raises SettingError."""
         keys = self.paths[:1] if self.kind == "file" else tuple(self.read_state())
         for key in keys:
-            self._write_key(key, value)
-        self._require_state(dict.fromkeys(keys, value))
+            self._write_key(key, value_text)
+        self._require_state(dict.fromkeys(keys, value_text))
 
     def write_state(self, values_by_key: Mapping[str, str]) -> None:
         """Sets each key that differs, and reads all back. Raises SettingError."""
@@ -87,18 +87,23 @@ class ResolvedSetting:
             if current.get(key) != _normalize_value(value):
                 raise SettingError(f"{key} was set to {value} and reads {current.get(key, 'nothing')}")
 
-    def _write_key(self, setting_key: str, value: str) -> None:
+    def _write_key(self, setting_key: str, value_text: str) -> None:
         if self.kind == "file":
             try:
-                Path(setting_key).write_text(value, encoding="ascii")
+                Path(setting_key).write_text(value_text, encoding="ascii")
             except (OSError, UnicodeEncodeError) as reason:
-                raise SettingError(f"{setting_key} does not accept {value}: {reason}") from None
+                raise SettingError(f"{setting_key} does not accept {value_text}: {reason}") from None
         elif self.kind == "command":
-            filled = [part.replace("{key}", setting_key).replace("{value}", value) for part in self.write_command]
+            filled = [part.replace("{key}", setting_key).replace("{value}", value_text) for part in self.write_command]
             _run_command(filled)
         elif self.kind == "remount":
             _run_command(
-                ("mount", "-o", f"remount,{value if self.option == 'atime' else f'{self.option}={value}'}", setting_key)
+                (
+                    "mount",
+                    "-o",
+                    f"remount,{value_text if self.option == 'atime' else f'{self.option}={value_text}'}",
+                    setting_key,
+                )
             )
         else:
             kind, options, source = self.mount_arguments
@@ -110,22 +115,22 @@ class ResolvedSetting:
                     "-t",
                     kind,
                     "-o",
-                    ",".join(filter(None, (options, f"{self.option}={value}"))),
+                    ",".join(filter(None, (options, f"{self.option}={value_text}"))),
                     source,
                     setting_key,
                 )
             )
 
 
-def resolve_setting(tunable: Tunable, directory: Path, device: str = "") -> ResolvedSetting:
-    """The setting of the storage that `directory` is on. `device` replaces the block device that is found.
+def resolve_setting(tunable: Tunable, directory: Path, device_override: str = "") -> ResolvedSetting:
+    """The setting of the storage that `directory` is on. `device_override` replaces the block device that is found.
 
     Raises SettingError where this machine does not have it.
     """
     if tunable.kind == "command":
         return ResolvedSetting("command", read_command=tunable.read, write_command=tunable.write)
     if tunable.kind == "file":
-        fields = _find_device_fields(tunable, directory, device)
+        fields = _find_device_fields(tunable, directory, device_override)
         paths = [path.format(**fields) for path in (tunable.name, *tunable.related)]
         if not Path(paths[0]).exists():
             raise SettingError(f"there is no {paths[0]}")
@@ -154,17 +159,17 @@ def require_setting_can_be_undone(setting: ResolvedSetting, values_by_key: Mappi
         ) from (None)
 
 
-def _find_device_fields(tunable: Tunable, directory: Path, device: str) -> dict[str, str]:
+def _find_device_fields(tunable: Tunable, directory: Path, device_override: str) -> dict[str, str]:
     """The values of {device} and {number} in paths. Raises SettingError."""
     paths = " ".join((tunable.name, *tunable.related))
     fields: dict[str, str] = {}
     if "{number}" in paths:
         status = directory.stat()
         fields["number"] = f"{os.major(status.st_dev)}:{os.minor(status.st_dev)}"
-        if device:
-            fields["number"] = _read_kernel_file(f"/sys/block/{device}/dev")
+        if device_override:
+            fields["number"] = _read_kernel_file(f"/sys/block/{device_override}/dev")
     if "{device}" in paths:
-        fields["device"] = device or _find_block_device(directory)
+        fields["device"] = device_override or _find_block_device(directory)
     return fields
 
 
@@ -206,14 +211,14 @@ def _read_mount_option(mount_entry: MountEntry, option_name: str) -> str:
     return values[-1] if values else "1"  # nconnect is absent at its default
 
 
-def _parse_values_by_key(command_output: str, command: tuple[str, ...]) -> dict[str, str]:
+def _parse_values_by_key(command_output: str, executed_command: tuple[str, ...]) -> dict[str, str]:
     values = {}
     for line in command_output.splitlines():
         key, equals, value = line.partition("=")
         if equals and key.strip():
             values[key.strip()] = _normalize_value(value)
     if not values:
-        raise SettingError(f"`{' '.join(command)}` printed no KEY=VALUE")
+        raise SettingError(f"`{' '.join(executed_command)}` printed no KEY=VALUE")
     return values
 
 

@@ -136,30 +136,30 @@ class TuningSession:
             require_setting_can_be_undone(setting, state)
             self._changes[tunable.id] = _SystemChange(setting, state)
 
-    def _tune_setting(self, tune_request: TuneRequest, winners: Mapping[str, str]) -> TunedSetting:
+    def _tune_setting(self, tune_request: TuneRequest, best_value_by_tunable: Mapping[str, str]) -> TunedSetting:
         tunable = tune_request.tunable
         present = self._get_present_value(tunable)
         values = [value for value in tune_request.values if not _is_same_value(value, present)]
         self.report(f"{tunable.id}: {present} now; trying {', '.join(values)}.")
 
-        def measure_value(value: str | None) -> float:
-            if value is None:
-                return self._measure_values(winners)
+        def measure_value(tried_value: str | None) -> float:
+            if tried_value is None:
+                return self._measure_values(best_value_by_tunable)
             try:
-                return self._measure_values({**winners, tunable.id: value})
+                return self._measure_values({**best_value_by_tunable, tunable.id: tried_value})
             except (MachineError, StoppedError):
                 raise
             except UserError as reason:  # the engine refuses the value, or the run fails with it
                 raise RejectedValueError(str(reason).rstrip(".")) from None
 
-        result = search_best_value(values, measure_value, self.rule, self.seed + len(winners))
+        result = search_best_value(values, measure_value, self.rule, self.seed + len(best_value_by_tunable))
         return TunedSetting(tunable, present, result)
 
-    def _compare_together(self, winners: Mapping[str, str]) -> SearchResult:
+    def _compare_together(self, best_value_by_tunable: Mapping[str, str]) -> SearchResult:
         """Compares all better values with the present ones."""
         try:
             return compare_candidate_with_present_value(
-                "all", lambda value: self._measure_values(winners if value else {}), self.rule, self.seed
+                "all", lambda value: self._measure_values(best_value_by_tunable if value else {}), self.rule, self.seed
             )
         except RejectedValueError as reason:
             raise MachineError(f"The better values could not be set together: {reason}.") from None
@@ -170,23 +170,23 @@ class TuningSession:
             self._set_system_value(name, values_by_tunable.get(name))
         return self.runner.measure_variant(self._make_variant(values_by_tunable))
 
-    def _set_system_value(self, tunable_id: str, value: str | None) -> None:
+    def _set_system_value(self, tunable_id: str, tunable_value: str | None) -> None:
         change = self._changes.get(tunable_id)
-        if change is None or self._values.get(tunable_id) == value:
+        if change is None or self._values.get(tunable_id) == tunable_value:
             return
         try:
-            if value is None:
+            if tunable_value is None:
                 change.setting.write_state(change.state)
             else:
-                change.setting.write_value(value)
+                change.setting.write_value(tunable_value)
         except SettingError as reason:
-            if value is None:
+            if tunable_value is None:
                 raise MachineError(f"{tunable_id} could not be restored between two runs: {reason}.") from None
             self._values.pop(tunable_id, None)
             change.setting.write_state(change.state)
             raise RejectedValueError(str(reason)) from None
-        self._values[tunable_id] = value or ""
-        if value is None:
+        self._values[tunable_id] = tunable_value or ""
+        if tunable_value is None:
             del self._values[tunable_id]
 
     def _make_variant(self, values_by_tunable: Mapping[str, str]) -> TuneVariant:
@@ -216,13 +216,13 @@ class TuningSession:
             return UNSET
         return _get_plan_member(self.plan, tunable.name) if tunable.kind == "plan" else _NOT_STATED
 
-    def _apply_winners(self, winners: Mapping[str, str]) -> tuple[str, ...]:
+    def _apply_winners(self, best_value_by_tunable: Mapping[str, str]) -> tuple[str, ...]:
         """Sets the better values of the machine permanently. The earlier values stay in the journal."""
-        names = tuple(name for name in winners if name in self._changes)
+        names = tuple(name for name in best_value_by_tunable if name in self._changes)
         with block_stop_signals():
             self.journal.mark_changes_applied(set(names))
             for name in names:
-                self._changes[name].setting.write_value(winners[name])
+                self._changes[name].setting.write_value(best_value_by_tunable[name])
         return names
 
 
@@ -235,11 +235,11 @@ def require_clean_journal(journal: ChangeJournal) -> None:
         )
 
 
-def _is_same_value(value: str, present_value: str) -> bool:
-    if value == present_value:
+def _is_same_value(tried_value: str, present_value: str) -> bool:
+    if tried_value == present_value:
         return True
     try:
-        return parse_bytes(value) == parse_bytes(present_value)
+        return parse_bytes(tried_value) == parse_bytes(present_value)
     except UserError:
         return False
 
@@ -253,9 +253,9 @@ def _get_plan_member(plan: Plan, member_path: str) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _convert_to_model_value(tunable: Tunable, value: str) -> str:
+def _convert_to_model_value(tunable: Tunable, tunable_value: str) -> str:
     """The value as the system file states it: bytes where the tunable has a unit."""
     if not tunable.model_unit:
-        return value
+        return tunable_value
     unit = parse_bytes(tunable.model_unit if tunable.model_unit[0].isdigit() else f"1 {tunable.model_unit}")
-    return f"{round(float(value) * unit)} B"
+    return f"{round(float(tunable_value) * unit)} B"

@@ -86,7 +86,7 @@ class ArchiveRunner:
     def _conduct_plan(self, probe: ProbeEntry, plan_name: str, run_group: str) -> Summary:
         plan = load_probe_plan(probe, plan_name)
         result = conduct_run(
-            plan, self.make_setup(), self.observe, facts={"group": run_group, "watch": {"probe": probe.id}}
+            plan, self.make_setup(), self.observe, extra_run_facts={"group": run_group, "watch": {"probe": probe.id}}
         )
         if result.exit_code != EXIT_OK:
             raise make_engine_failure(result.exit_code, result.text)

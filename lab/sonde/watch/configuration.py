@@ -35,8 +35,8 @@ def read_watch_file(watch_file: Path) -> WatchFile:
         raise WatchFileError(f"{watch_file} is not valid TOML: {error}.") from None
     watch = read_table(WatchFile, document, ReadContext(WatchFileError, str(watch_file)))
 
-    def make_watch_file_error(problem: str) -> WatchFileError:
-        return WatchFileError(f"{watch_file}: {problem}")
+    def make_watch_file_error(problem_clause: str) -> WatchFileError:
+        return WatchFileError(f"{watch_file}: {problem_clause}")
 
     try:
         parse_time_zone(watch.zone)

@@ -14,9 +14,9 @@ from sonde.model.shell import quote_command
 _ROUND_INTERVAL_MINUTES = 5
 
 
-def make_watch_command(watch_file: Path, archive: Path) -> list[str]:
+def make_watch_command(watch_file: Path, archive_folder: Path) -> list[str]:
     """The command of one round, with absolute paths. Raises UserError for a path that would begin a line of its own."""
-    paths = str(watch_file.absolute()), str(archive.absolute())
+    paths = str(watch_file.absolute()), str(archive_folder.absolute())
     for path in (sys.executable, *paths):
         if not path.isprintable():
             raise UserError(f"The path {escape_line(path)} has characters that a unit cannot hold; rename it.")
@@ -24,9 +24,9 @@ def make_watch_command(watch_file: Path, archive: Path) -> list[str]:
     return [sys.executable, "-P", "-m", "sonde", "watch", "once", paths[0], "--archive", paths[1]]
 
 
-def make_systemd_units(watch_file: Path, archive: Path) -> dict[str, str]:
+def make_systemd_units(watch_file: Path, archive_folder: Path) -> dict[str, str]:
     """Name and text of a service and its timer."""
-    command = " ".join(_quote_for_systemd(part) for part in make_watch_command(watch_file, archive))
+    command = " ".join(_quote_for_systemd(part) for part in make_watch_command(watch_file, archive_folder))
     service = (
         "[Unit]\nDescription=Probes of file systems (sonde watch)\n\n[Service]\nType=oneshot\n"
         f"WorkingDirectory={_quote_for_systemd(str(watch_file.absolute().parent))}\n"
@@ -40,10 +40,10 @@ def make_systemd_units(watch_file: Path, archive: Path) -> dict[str, str]:
     return {"sonde-watch.service": service, "sonde-watch.timer": timer}
 
 
-def make_cron_line(watch_file: Path, archive: Path) -> str:
+def make_cron_line(watch_file: Path, archive_folder: Path) -> str:
     """A line of a crontab; a percent sign has a meaning there."""
     directory = quote_command(["cd", str(watch_file.absolute().parent)])
-    command = f"{directory} && {quote_command(make_watch_command(watch_file, archive))}".replace("%", r"\%")
+    command = f"{directory} && {quote_command(make_watch_command(watch_file, archive_folder))}".replace("%", r"\%")
     return f"*/{_ROUND_INTERVAL_MINUTES} * * * * {command}"
 
 

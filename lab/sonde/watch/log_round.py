@@ -41,16 +41,16 @@ def read_watched_logs(
     state_store: StateStore,
     watch_state: WatchState,
     archive_root: Path,
-    host: str,
-    now: float,
+    host_name: str,
+    now_s: float,
 ) -> LogRound:
     """Reads what the logs got since the last round, saves the state after each, and adds notices to it. Never raises
     UserError: a log that cannot be read is a problem of the round."""
     result = LogRound()
     for entry in watch_settings.logs:
         try:
-            documents, problems = _read_new_log_lines(
-                watch_settings, entry, state_store, watch_state, archive_root, host, now
+            documents, problems = _collect_new_events_of_log(
+                watch_settings, entry, state_store, watch_state, archive_root, host_name, now_s
             )
         except UserError as error:
             result.problems.append(f"{entry.id}: {error}")
@@ -61,24 +61,24 @@ def read_watched_logs(
     return result
 
 
-def _read_new_log_lines(
+def _collect_new_events_of_log(
     watch_settings: WatchFile,
     log_entry: LogEntry,
     state_store: StateStore,
     watch_state: WatchState,
     archive_root: Path,
-    host: str,
-    now: float,
+    host_name: str,
+    now_s: float,
 ) -> tuple[tuple[dict[str, Any], ...], tuple[str, ...]]:
     """New events of one log and its problems."""
     path, earlier = Path(log_entry.path), watch_state.logs.get(log_entry.id)
-    defaults = LogDefaults(parse_time_zone(watch_settings.zone), host=host, now=datetime.fromtimestamp(now, UTC))
+    defaults = LogDefaults(parse_time_zone(watch_settings.zone), host=host_name, now=datetime.fromtimestamp(now_s, UTC))
     new = follow_log(path, earlier or LogState(), load_log_rules(log_entry), defaults)
     if documents := select_new_events(archive_root, new.documents):
         add_archive_events(archive_root, documents)
     watch_state.logs[log_entry.id] = new.state
     if earlier is not None:  # in the first round the log may be years old
-        _add_log_notice(watch_settings, log_entry, watch_state, new.documents, now)
+        _add_log_notice(watch_settings, log_entry, watch_state, new.documents, now_s)
     state_store.save_state(watch_state)
     is_absent = not new.state.position.inode
     problems = (
@@ -99,10 +99,10 @@ def _add_log_notice(
     log_entry: LogEntry,
     watch_state: WatchState,
     event_documents: tuple[dict[str, Any], ...],
-    now: float,
+    now_s: float,
 ) -> None:
     """One notice for all events of a round that are severe enough."""
-    if not log_entry.notify or watch_state.silences.get("", 0) > now:
+    if not log_entry.notify or watch_state.silences.get("", 0) > now_s:
         return
     least = SEVERITIES.index(log_entry.notify)
     severe = [document for document in event_documents if SEVERITIES.index(document["tags"][-1]) >= least]
@@ -113,6 +113,6 @@ def _add_log_notice(
     more = len(severe) - len(titles)
     text = "; ".join(titles) + (f"; and {more} more, see `sonde event list`." if more else ".")
     channels = [channel.id for channel in watch_settings.channels if channel.to != "metrics"]
-    notice_id = f"{datetime.fromtimestamp(now, UTC):%Y-%m-%d}-log-{log_entry.id}-{watch_state.log_notice_count}"
+    notice_id = f"{datetime.fromtimestamp(now_s, UTC):%Y-%m-%d}-log-{log_entry.id}-{watch_state.log_notice_count}"
     title = f"{format_count_with_noun(len(severe), 'event')} in {log_entry.path}"
-    watch_state.notices.append(Notice(notice_id, "log", "", now, title, text, channels))
+    watch_state.notices.append(Notice(notice_id, "log", "", now_s, title, text, channels))

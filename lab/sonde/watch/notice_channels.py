@@ -30,7 +30,7 @@ _MAX_FAILURES = 50  # rounds; then the notice is only in the status
 
 
 def deliver_notices(
-    watch_settings: WatchFile, watch_state: WatchState, state_store: StateStore, host: str
+    watch_settings: WatchFile, watch_state: WatchState, state_store: StateStore, host_name: str
 ) -> list[str]:
     """Sends each notice to the channels that lack it and saves after each. Returns one sentence for each failure."""
     channels = {channel.id: channel for channel in watch_settings.channels}
@@ -41,7 +41,7 @@ def deliver_notices(
             if name in notice.delivered or channel is None:
                 continue
             try:
-                SENDERS[channel.to](channel, notice, host)
+                SENDERS[channel.to](channel, notice, host_name)
             except _DELIVERY_ERRORS as error:
                 notice.failures += 1
                 notice.last_failure = f"{name}: {error}"
@@ -56,22 +56,22 @@ def deliver_notices(
     return problems
 
 
-def send_test_notice(watch_settings: WatchFile, host: str, now: float) -> list[str]:
+def send_test_notice(watch_settings: WatchFile, host_name: str, now_s: float) -> list[str]:
     """Sends a test to every channel. Returns one sentence, beginning with the channel, for each that failed."""
-    stamp = f"{datetime.fromtimestamp(now, UTC):%Y-%m-%dT%H:%M:%S}"
+    stamp = f"{datetime.fromtimestamp(now_s, UTC):%Y-%m-%dT%H:%M:%S}"
     text = "This is a test: notices of sonde watch arrive here."
-    notice = Notice(f"{stamp}-test", "test", "", now, "Test of sonde watch", text, [])
+    notice = Notice(f"{stamp}-test", "test", "", now_s, "Test of sonde watch", text, [])
     problems = []
     for channel in watch_settings.channels:
         if channel.to in SENDERS:
             try:
-                SENDERS[channel.to](channel, notice, host)
+                SENDERS[channel.to](channel, notice, host_name)
             except _DELIVERY_ERRORS as error:
                 problems.append(f"{channel.id}: {error}")
     return problems
 
 
-def make_notice_document(notice: Notice, host: str) -> dict[str, Any]:
+def make_notice_document(notice: Notice, host_name: str) -> dict[str, Any]:
     """The notice as JSON."""
     time = datetime.fromtimestamp(notice.time, UTC).isoformat(timespec="seconds")
     return {
@@ -79,20 +79,20 @@ def make_notice_document(notice: Notice, host: str) -> dict[str, Any]:
         "kind": notice.kind,
         "incident": notice.incident,
         "time": time,
-        "host": host,
+        "host": host_name,
         "title": notice.title,
         "text": notice.text,
     }
 
 
-def make_webhook_document(webhook_form: str, notice: Notice, host: str) -> dict[str, Any]:
+def make_webhook_document(webhook_form: str, notice: Notice, host_name: str) -> dict[str, Any]:
     """The body of a webhook in the form of its receiver.
 
     Slack, "Formatting text for app surfaces": &, < and > are control characters. Microsoft, "Create incoming webhooks":
     a message has 28 KB at most; Mattermost splits or refuses posts above 16,383 characters.
     """
     if webhook_form == "json":
-        return make_notice_document(notice, host)
+        return make_notice_document(notice, host_name)
     title, text = (_shorten_message(part, _MAX_CHAT_CHARACTERS) for part in (notice.title, notice.text))
     if webhook_form == "slack":
         return {"text": f"*{_escape_for_slack(title)}*\n{_escape_for_slack(text)}"}
@@ -118,30 +118,32 @@ def make_webhook_document(webhook_form: str, notice: Notice, host: str) -> dict[
     raise ValueError(f"there is no form {webhook_form}")
 
 
-def _escape_for_slack(text: str) -> str:
+def _escape_for_slack(notice_text: str) -> str:
     """The text without mentions and links: ``<!channel>`` would notify everybody."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return notice_text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _shorten_message(message: str, max_characters: int) -> str:
+def _shorten_message(notice_text: str, max_characters: int) -> str:
     """The text, or its beginning with an ellipsis."""
-    return message if len(message) <= max_characters else message[: max_characters - 1] + "…"
+    return notice_text if len(notice_text) <= max_characters else notice_text[: max_characters - 1] + "…"
 
 
-def make_mail(channel: ChannelEntry, notice: Notice, host: str) -> EmailMessage:
+def make_mail(channel: ChannelEntry, notice: Notice, host_name: str) -> EmailMessage:
     """The mail of a notice."""
     mail = EmailMessage()
     mail["Subject"] = notice.title
-    mail["From"] = channel.sender or f"sonde@{host}"
+    mail["From"] = channel.sender or f"sonde@{host_name}"
     mail["To"] = ", ".join(channel.address)
     mail["Date"] = datetime.fromtimestamp(notice.time, UTC)
-    mail["Message-ID"] = f"<{notice.id}@{host}>"
-    origin = f"Incident {notice.incident}, watched from {host}." if notice.incident else f"Watched from {host}."
+    mail["Message-ID"] = f"<{notice.id}@{host_name}>"
+    origin = (
+        f"Incident {notice.incident}, watched from {host_name}." if notice.incident else f"Watched from {host_name}."
+    )
     mail.set_content(f"{notice.text}\n\n{origin}\n")
     return mail
 
 
-def _send_to_file(channel: ChannelEntry, notice: Notice, host: str) -> None:
+def _send_to_file(channel: ChannelEntry, notice: Notice, host_name: str) -> None:
     path = Path(channel.path)
     try:
         with open_file(path, trusted_only=True) as file:
@@ -155,14 +157,14 @@ def _send_to_file(channel: ChannelEntry, notice: Notice, host: str) -> None:
             continue  # cut by a kill
         if isinstance(entry, dict) and entry.get("id") == notice.id:
             return
-    text = json.dumps(make_notice_document(notice, host), ensure_ascii=False) + "\n"
+    text = json.dumps(make_notice_document(notice, host_name), ensure_ascii=False) + "\n"
     separator = "\n" if content and not content.endswith(b"\n") else ""
     with open_file_to_append(path, trusted_only=True) as file:
         file.write(f"{separator}{text}".encode())
 
 
-def _send_mail(channel: ChannelEntry, notice: Notice, host: str) -> None:
-    mail = make_mail(channel, notice, host)
+def _send_mail(channel: ChannelEntry, notice: Notice, host_name: str) -> None:
+    mail = make_mail(channel, notice, host_name)
     if channel.server:
         name, _, port = channel.server.partition(":")
         with smtplib.SMTP(name, int(port or 25), timeout=_TIMEOUT_S) as server:

@@ -27,44 +27,43 @@ class ProbeDecision:
     skip_reason: str = ""
 
 
-def compute_schedule_slot(probe: ProbeEntry, watch_settings: WatchFile, now: float, host: str) -> int:
+def compute_schedule_slot(probe: ProbeEntry, watch_settings: WatchFile, now_s: float, host_name: str) -> int:
     """The number of the current interval of the probe: it is due once in each slot."""
     hour, minute = (int(part) for part in (probe.start_time or "00:00").split(":"))
     anchor = datetime(1970, 1, 1, hour, minute, tzinfo=parse_time_zone(watch_settings.zone)).timestamp()
-    digest = hashlib.sha256(f"{host}\0{probe.id}".encode()).digest()
+    digest = hashlib.sha256(f"{host_name}\0{probe.id}".encode()).digest()
     offset = int.from_bytes(digest[:4], "big") / 2**32 * probe.spread
-    return int((now - anchor - offset) // probe.every)
+    return int((now_s - anchor - offset) // probe.every)
 
 
 def find_due_probes(
     watch_settings: WatchFile,
-    slots: Mapping[str, int],
-    durations: Mapping[str, Sequence[tuple[float, float]]],
-    now: float,
-    host: str,
+    finished_slot_by_probe: Mapping[str, int],
+    start_and_seconds_by_probe: Mapping[str, Sequence[tuple[float, float]]],
+    now_s: float,
+    host_name: str,
     io_stall: float | None = None,
 ) -> list[ProbeDecision]:
     """The due probes in the order of the file.
 
-    `slots` are the last finished slots, `durations` (start, seconds) of earlier runs by probe, `io_stall` the fraction
-    of time in which tasks of this node wait for I/O.
-    """
+    `finished_slot_by_probe` are the last finished slots, `start_and_seconds_by_probe` (start, seconds) of earlier runs
+    by probe, `io_stall` the fraction of time in which tasks of this node wait for I/O."""
     decisions: list[ProbeDecision] = []
     planned_s: dict[str, float] = {}
     for probe in watch_settings.probes:
-        slot = compute_schedule_slot(probe, watch_settings, now, host)
-        if slots.get(probe.id) == slot:
+        slot = compute_schedule_slot(probe, watch_settings, now_s, host_name)
+        if finished_slot_by_probe.get(probe.id) == slot:
             continue
-        earlier = [seconds for _, seconds in durations.get(probe.id, ())]
+        earlier = [seconds for _, seconds in start_and_seconds_by_probe.get(probe.id, ())]
         expected_s = median(earlier[-10:]) if earlier else _ASSUMED_FIRST_DURATION_S
         used_s = planned_s.get(probe.on, 0.0) + sum(
             seconds
             for other in watch_settings.probes
             if other.on == probe.on
-            for start, seconds in durations.get(other.id, ())
-            if start > now - DAY_S
+            for start, seconds in start_and_seconds_by_probe.get(other.id, ())
+            if start > now_s - DAY_S
         )
-        reason = find_quiet_reason(watch_settings, now)
+        reason = find_quiet_reason(watch_settings, now_s)
         if not reason and watch_settings.busy is not None and io_stall is not None and io_stall > watch_settings.busy:
             reason = (
                 f"the node is busy: tasks wait for I/O {io_stall:.0%} of the time, more than {watch_settings.busy:.0%}"
@@ -80,9 +79,9 @@ def find_due_probes(
     return decisions
 
 
-def find_quiet_reason(watch_settings: WatchFile, now: float) -> str:
+def find_quiet_reason(watch_settings: WatchFile, now_s: float) -> str:
     """Why no probe may run at this time of day; empty when it may."""
-    clock = datetime.fromtimestamp(now, UTC).astimezone(parse_time_zone(watch_settings.zone)).time()
+    clock = datetime.fromtimestamp(now_s, UTC).astimezone(parse_time_zone(watch_settings.zone)).time()
     for text in watch_settings.quiet:
         begin, end = parse_quiet_hours(text)
         if _is_within_hours(clock, begin, end):

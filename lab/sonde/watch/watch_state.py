@@ -44,10 +44,10 @@ class HistoryState:
     incident: str = ""  # id of the open incident that it belongs to
     is_recovered: bool = False  # all values of the last probe were at or above the limit
 
-    def add_value(self, value: float, time: float, is_accepted: bool) -> None:
+    def add_value(self, value: float, run_time_s: float, is_accepted: bool) -> None:
         """Adds a value; the oldest are dropped."""
         self.values = [*self.values, value][-_MAX_VALUES:]
-        self.times = [*self.times, time][-_MAX_VALUES:]
+        self.times = [*self.times, run_time_s][-_MAX_VALUES:]
         if is_accepted:
             self.accepted = [*self.accepted, value][-_MAX_VALUES:]
 
@@ -130,7 +130,7 @@ class WatchState:
             raise UserError(f'There is no incident "{id_start}"; `sonde watch status` lists them.')
         return matches[-1]
 
-    def accept_level(self, incident: Incident, now: float) -> None:
+    def accept_level(self, incident: Incident, now_s: float) -> None:
         """Makes the level since the change the usual one, and closes the incident."""
         for name in incident.histories:
             history = self.histories.get(name)
@@ -139,18 +139,20 @@ class WatchState:
                     value for value, time in zip(history.values, history.times, strict=True) if time >= incident.changed
                 ]
                 history.accepted, history.incident, history.is_recovered = newest, "", False
-        incident.status, incident.closed = "accepted", now
+        incident.status, incident.closed = "accepted", now_s
 
     def to_json(self) -> dict[str, Any]:
         """The state as a document."""
         return {"schema": _STATE_FORMAT, **asdict(self)}
 
     @classmethod
-    def from_json(cls, document: dict[str, Any]) -> WatchState:
+    def from_json(cls, state_document: dict[str, Any]) -> WatchState:
         """The state from its document. Raises ValueError, TypeError or KeyError for another form."""
-        if document.get("schema") != _STATE_FORMAT:
+        if state_document.get("schema") != _STATE_FORMAT:
             raise ValueError("it has another format")
-        state: WatchState = _convert_to_type(cls, {name: value for name, value in document.items() if name != "schema"})
+        state: WatchState = _convert_to_type(
+            cls, {name: value for name, value in state_document.items() if name != "schema"}
+        )
         for history in state.histories.values():
             if not set(_HISTORY_LABELS) <= set(history.labels) or len(history.values) != len(history.times):
                 raise ValueError("a history is incomplete")

@@ -222,7 +222,7 @@ class Watcher:
         self.state.incidents = self.state.incidents[-_MAX_INCIDENTS:]
         return changed_incident
 
-    def _open_incident(self, round_report: RoundReport, new_drops: dict[str, DetectedDrop], now: float) -> Incident:
+    def _open_incident(self, round_report: RoundReport, new_drops: dict[str, DetectedDrop], now_s: float) -> Incident:
         changed_time = min(drop.time for drop in new_drops.values())
         reach = max(self.watch.join, MAX_RUNS_BETWEEN_JOINT_CHANGES * max(probe.every for probe in self.watch.probes))
         recent = [entry for entry in self.state.list_open_incidents() if abs(changed_time - entry.changed) <= reach]
@@ -235,9 +235,9 @@ class Watcher:
             incident.events = self._describe_events(incident)
             self._rewrite_notice(incident)
         else:
-            stamp = datetime.fromtimestamp(now, UTC)
+            stamp = datetime.fromtimestamp(now_s, UTC)
             incident = Incident(
-                f"{stamp:%Y-%m-%d}-slower-{self.state.incident_count + 1}", now, changed, summary, changed_time
+                f"{stamp:%Y-%m-%d}-slower-{self.state.incident_count + 1}", now_s, changed, summary, changed_time
             )
             self.state.incidents.append(incident)
             self.state.incident_count += 1

@@ -48,7 +48,7 @@ def test_summary_counts_right_and_surely_wrong(figures: ModuleType) -> None:
         make_outcome("covered", "slow-target:a-b", "slow-node:n", False, [[0.9, False]]),
         make_outcome("healthy", "healthy", "nothing", True, [[1.0, True]]),
     ]
-    summary = figures.summarize(outcomes)
+    summary = figures.summarize_trials(outcomes)
     covered = summary["kinds"]["covered"]
     assert (covered["trials"], covered["right"], covered["surely_wrong"], covered["cost_share"]) == (2, 1, 1, 0.25)
     assert summary["planted"]["slow-target"]["taken_for"] == {"slow-node": 1}

@@ -99,7 +99,7 @@ def _print_forecasts(request: ExperimentRequest, output: OutputOptions) -> int:
     """Prints the forecast without running anything. The exit code is 2 or 3 if no cell can be run."""
     engine, repeat = find_engine(), request.repeat_rules
     forecaster = Forecaster(engine, output.rate, repeat.min + repeat.warmup, request.locations.launcher)
-    cells = prepare_cells(request.experiment, request.locations.read_directories(), request.group)
+    cells = prepare_cells(request.experiment, request.locations.load_directories_with_system(), request.group)
     forecasts = [forecaster.forecast_cell(item) for item in cells]
     if output.as_json:
         print_json(convert_forecasts_to_json(request.experiment, forecasts))

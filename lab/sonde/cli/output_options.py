@@ -109,14 +109,14 @@ def _convert_to_click_defaults(table: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _apply_general_setting(file: ConfigurationFile, setting_name: str, value: Any) -> None:
+def _apply_general_setting(configuration_file: ConfigurationFile, setting_name: str, value: Any) -> None:
     if setting_name == "color":
         if value not in COLORS:
-            raise UserError(f"{file.path}: color must be one of {', '.join(COLORS)}.")
+            raise UserError(f"{configuration_file.path}: color must be one of {', '.join(COLORS)}.")
         get_output_settings().color = str(value)
     elif setting_name == "quiet":
         if not isinstance(value, bool):
-            raise UserError(f"{file.path}: quiet must be true or false.")
+            raise UserError(f"{configuration_file.path}: quiet must be true or false.")
         get_output_settings().is_quiet = value
 
 

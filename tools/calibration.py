@@ -25,8 +25,8 @@ PAGE = ROOT / "docs" / "concepts" / "calibration.md"
 PICTURE = ROOT / "docs" / "concepts" / "calibration.svg"
 
 
-def _format_number(value: float) -> str:
-    return f"{value:.6g}"
+def _format_number(number: float) -> str:
+    return f"{number:.6g}"
 
 
 _SECTIONS_AFTER_TABLES = [

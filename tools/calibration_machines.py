@@ -74,15 +74,15 @@ class Run:
     lines: list[dict[str, Any]]
     targets: dict[str, dict[str, list[str]]] = field(default_factory=dict)
 
-    def line(self, kind: str, phase: str) -> dict[str, Any]:
-        return next(line for line in self.lines if line["type"] == kind and line.get("phase") == phase)
+    def line(self, line_type: str, phase_id: str) -> dict[str, Any]:
+        return next(line for line in self.lines if line["type"] == line_type and line.get("phase") == phase_id)
 
-    def end(self, phase: str) -> dict[str, Any]:
-        return self.line("phase_end", phase)
+    def end(self, phase_id: str) -> dict[str, Any]:
+        return self.line("phase_end", phase_id)
 
-    def column(self, phase: str, name: str) -> list[float]:
-        table = self.line("tasks", phase)
-        return [float(row[table["columns"].index(name)]) for row in table["rows"]]
+    def column(self, phase_id: str, column_name: str) -> list[float]:
+        table = self.line("tasks", phase_id)
+        return [float(row[table["columns"].index(column_name)]) for row in table["rows"]]
 
 
 def format_system_file(machine: Machine) -> str:
@@ -143,30 +143,32 @@ path = "/mnt"
 """
 
 
-def make_transfer_plan(tasks: int, transfers: int, mapping: str = "per_task", transfer: int = BLOCK) -> dict[str, Any]:
-    """Direct writes, `transfers` of each task, and the same read again."""
-    access = {"transfer": f"{transfer}B", "block": f"{transfer * transfers}B", "segments": 1}
+def make_transfer_plan(
+    task_count: int, transfers_per_task: int, mapping: str = "per_task", transfer_bytes: int = BLOCK
+) -> dict[str, Any]:
+    """Direct writes, `transfers_per_task` of each task, and the same read again."""
+    access = {"transfer": f"{transfer_bytes}B", "block": f"{transfer_bytes * transfers_per_task}B", "segments": 1}
     return {
         "schema": "sonde-plan/2",
         "id": "calibration",
         "title": "calibration",
         "target": {"path": "/mnt"},
-        "tasks": {"processes": tasks},
+        "tasks": {"processes": task_count},
         "observe": {"slice": "100ms"},
         "data": {"files": {"mapping": mapping}, "access": access, "io": {"direct": True}},
         "phases": [{"id": "write", "op": "write"}, {"id": "read", "op": "read"}],
     }
 
 
-def make_metadata_plan(tasks: int, files: int) -> dict[str, Any]:
+def make_metadata_plan(task_count: int, files_per_task: int) -> dict[str, Any]:
     return {
         "schema": "sonde-plan/2",
         "id": "calibration",
         "title": "calibration",
         "target": {"path": "/mnt"},
-        "tasks": {"processes": tasks},
+        "tasks": {"processes": task_count},
         "observe": {"slice": "100ms"},
-        "meta": {"tree": {"items_per_task": files}},
+        "meta": {"tree": {"items_per_task": files_per_task}},
         "phases": [{"id": id_, "op": op} for id_, op in (("mktree", "mktree"), ("create", "create"), ("stat", "stat"))],
     }
 
@@ -191,28 +193,32 @@ def simulate_machine(machine: Machine) -> Run:
     return run
 
 
-def compare_rates(run: Run, phase: str, seconds: float, bytes_: float, operations: float) -> list[Comparison]:
+def compare_rates(
+    run: Run, phase_id: str, seconds: float, expected_bytes: float, expected_operations: float
+) -> list[Comparison]:
     """Bandwidth and operations of a phase that moves so much in so many seconds."""
-    output = run.end(phase)["rates"]["transfer"]
+    output = run.end(phase_id)["rates"]["transfer"]
     return [
-        Comparison(f"{phase}: bandwidth", "MB/s", bytes_ / seconds / 1e6, output["bytes_per_s"] / 1e6),
-        Comparison(f"{phase}: operations", "op/s", operations / seconds, output["ops_per_s"]),
+        Comparison(f"{phase_id}: bandwidth", "MB/s", expected_bytes / seconds / 1e6, output["bytes_per_s"] / 1e6),
+        Comparison(f"{phase_id}: operations", "op/s", expected_operations / seconds, output["ops_per_s"]),
     ]
 
 
-def compare_latencies(run: Run, phase: str, kind: str, truth: Mapping[str, float]) -> list[Comparison]:
+def compare_latencies(
+    run: Run, phase_id: str, operation_kind: str, expected_ms_by_name: Mapping[str, float]
+) -> list[Comparison]:
     """Mean, extremes and percentiles of operations of one kind, ms."""
-    output = run.end(phase)["latency"][kind]
+    output = run.end(phase_id)["latency"][operation_kind]
     alike = output["min_ns"] == output["max_ns"]  # then no bucket is needed
     return [
         Comparison(
-            f"{phase}: {name} latency",
+            f"{phase_id}: {name} latency",
             "ms",
             value * 1e3,
             output[f"{name}_ns"] / 1e6,
             MAX_ERROR if alike or name in ("mean", "min", "max") else HISTOGRAM_BUCKET_WIDTH,
         )
-        for name, value in truth.items()
+        for name, value in expected_ms_by_name.items()
     ]
 
 
@@ -230,22 +236,24 @@ def compare_rate_over_time(run: Run, machine: Machine) -> list[Comparison]:
     return rows
 
 
-def compare_target_rates(run: Run, phase: str, truth: Sequence[float]) -> list[Comparison]:
+def compare_target_rates(run: Run, phase_id: str, expected_rates: Sequence[float]) -> list[Comparison]:
     """Rates of the tasks, each of which has one target for itself, slowest first, MB/s."""
-    spans = zip(run.column(phase, "bytes"), run.column(phase, "transfer_s"), strict=True)
+    spans = zip(run.column(phase_id, "bytes"), run.column(phase_id, "transfer_s"), strict=True)
     output = sorted(bytes_ / seconds for bytes_, seconds in spans)
     return [
-        Comparison(f"{phase}: target {number + 1} of {len(truth)}, slowest first", "MB/s", must / 1e6, line / 1e6)
-        for number, (must, line) in enumerate(zip(sorted(truth), output, strict=True))
+        Comparison(
+            f"{phase_id}: target {number + 1} of {len(expected_rates)}, slowest first", "MB/s", must / 1e6, line / 1e6
+        )
+        for number, (must, line) in enumerate(zip(sorted(expected_rates), output, strict=True))
     ]
 
 
-def compare_counters(run: Run, bytes_: Sequence[float], verb: str = "write") -> list[Comparison]:
+def compare_counters(run: Run, expected_target_bytes: Sequence[float], verb: str = "write") -> list[Comparison]:
     """Bytes at the targets, as their counters have them."""
     output = sorted(float(lines[f"{verb}_bytes"][6]) for lines in run.targets.values() if f"{verb}_bytes" in lines)
     return [
         Comparison(f"{verb}: bytes at target {number + 1}", "MB", must / 1e6, line / 1e6, 0)
-        for number, (must, line) in enumerate(zip(sorted(bytes_), output, strict=True))
+        for number, (must, line) in enumerate(zip(sorted(expected_target_bytes), output, strict=True))
     ]
 
 
@@ -353,7 +361,7 @@ MACHINES = (
     Machine(
         "striped",
         "One task, calls of 4 MiB on a file over four targets",
-        make_transfer_plan(1, STRIPED_TRANSFERS, transfer=4 * BLOCK),
+        make_transfer_plan(1, STRIPED_TRANSFERS, transfer_bytes=4 * BLOCK),
         _compare_striped,
         [(0.1, 2.0, 4 * BLOCK / TRANSFER_S)],
         nodes=1,

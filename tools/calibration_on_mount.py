@@ -46,13 +46,13 @@ REASONS: tuple[tuple[str, str, str], ...] = (
 )
 
 
-def find_deviation_reason(machine: str, quantity: str) -> str:
-    return next((why for name, begin, why in REASONS if name == machine and quantity.startswith(begin)), "")
+def find_deviation_reason(machine_name: str, quantity_name: str) -> str:
+    return next((why for name, begin, why in REASONS if name == machine_name and quantity_name.startswith(begin)), "")
 
 
-def convert_to_machine_time(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def convert_to_machine_time(record_lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Lines of a record as the machine would have written them: its seconds are SPEED of ours."""
-    converted = copy.deepcopy(list(lines))
+    converted = copy.deepcopy(list(record_lines))
     for line in converted:
         if line["type"] == "phase_end":
             for rate in line["rates"].values():

@@ -71,9 +71,9 @@ def find_broken_links(path: Path, links: Iterable[str]) -> Iterator[str]:
             yield f"{path}: {link} leads to no heading of {target.name}."
 
 
-def check_site(site: Path) -> Iterator[str]:
+def check_site(site_folder: Path) -> Iterator[str]:
     """Yields a sentence for each broken link between the pages of a site."""
-    for page in sorted(site.rglob("*.html")):
+    for page in sorted(site_folder.rglob("*.html")):
         yield from find_broken_links(page, parse_page(page).links)
 
 
@@ -82,11 +82,11 @@ def check_markdown(path: Path) -> Iterator[str]:
     yield from find_broken_links(path, _MARKDOWN_LINK.findall(_FENCE.sub("", path.read_text(encoding="utf-8"))))
 
 
-def main(site: Path, markdown: list[Path]) -> int:
+def main(site_folder: Path, markdown_files: list[Path]) -> int:
     """Prints the broken links, or how many pages are good."""
-    pages = sum(1 for _ in site.rglob("*.html"))
-    broken = [*check_site(site), *(line for path in markdown for line in check_markdown(path))]
-    print("\n".join(broken) or f"All links of {pages} pages and {len(markdown)} files lead somewhere.")
+    pages = sum(1 for _ in site_folder.rglob("*.html"))
+    broken = [*check_site(site_folder), *(line for path in markdown_files for line in check_markdown(path))]
+    print("\n".join(broken) or f"All links of {pages} pages and {len(markdown_files)} files lead somewhere.")
     return 1 if broken or not pages else 0
 
 

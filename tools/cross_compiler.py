@@ -47,9 +47,9 @@ class CrossCompiler:
         outline = " -mno-outline-atomics" if self.machine == "aarch64" else ""
         target = f"{self.machine}-linux-gnu.{GLIBC}"
         command = f"{shlex.quote(sys.executable)} -m ziglang c++ -target {target}{outline}"
-        _write_script(self._script("clang++"), f'exec {command} "$@"')
+        _write_script(self.get_script_path("clang++"), f'exec {command} "$@"')
         mpi = shlex.quote(str(self.folder / "mpi"))
-        _write_script(self._script("mpicxx"), f"echo c++ -DMPI_ABI -I{mpi}/include -L{mpi}/lib -lmpi_abi")
+        _write_script(self.get_script_path("mpicxx"), f"echo c++ -DMPI_ABI -I{mpi}/include -L{mpi}/lib -lmpi_abi")
 
     def find_variables(self) -> dict[str, str]:
         """Returns the environment variables that cmake/cross_compiler.cmake and pkg-config read."""
@@ -57,7 +57,7 @@ class CrossCompiler:
         (libgcc,) = libraries.glob("usr/lib/gcc/*/*/libgcc.a")
         return {
             "SONDE_RELEASE_MACHINE": self.machine,
-            "SONDE_RELEASE_COMPILER": str(self._script("clang++")),
+            "SONDE_RELEASE_COMPILER": str(self.get_script_path("clang++")),
             "SONDE_RELEASE_LIBRARIES": str(libraries),
             "SONDE_RELEASE_LIBGCC": str(libgcc),
             "PKG_CONFIG_LIBDIR": str(libraries / f"usr/lib/{self.machine}-linux-gnu/pkgconfig"),
@@ -71,12 +71,12 @@ class CrossCompiler:
             "CMAKE_TOOLCHAIN_FILE": str(ROOT / "cmake" / "cross_compiler.cmake"),
             "SONDE_PORTABLE": "ON",
             "SONDE_FETCH": "OFF",
-            "SONDE_MPICXX_ABI": str(self._script("mpicxx")),
+            "SONDE_MPICXX_ABI": str(self.get_script_path("mpicxx")),
             "SONDE_MPICXX_SITE": "OFF",
         }
 
-    def _script(self, name: str) -> Path:
-        return self.folder / f"{self.machine}-{name}"
+    def get_script_path(self, program_name: str) -> Path:
+        return self.folder / f"{self.machine}-{program_name}"
 
     def _unpack_debian_packages(self) -> None:
         """Downloads the packages with a state of apt's own, so that no architecture is added to this system."""
@@ -145,6 +145,6 @@ def _run(command: list[str], folder: Path) -> str:
     return done.stdout
 
 
-def _write_script(path: Path, line: str) -> None:
-    path.write_text(f"#!/bin/sh\n{line}\n", encoding="utf-8")
+def _write_script(path: Path, command_line: str) -> None:
+    path.write_text(f"#!/bin/sh\n{command_line}\n", encoding="utf-8")
     path.chmod(0o755)

@@ -133,9 +133,9 @@ def run_checklist(model: DiagnosisModel, simulator: Simulator, trial: Trial) -> 
 
 
 def run_experiment(
-    model: DiagnosisModel, simulator: Simulator, trial: Trial, name: str, number: int
+    model: DiagnosisModel, simulator: Simulator, trial: Trial, experiment_id: str, experiment_number: int
 ) -> ExperimentResult:
-    return trial.truth.run_experiment(model.find_experiment(name), number, simulator, model.noise)
+    return trial.truth.run_experiment(model.find_experiment(experiment_id), experiment_number, simulator, model.noise)
 
 
 def compute_code_version() -> str:
@@ -146,7 +146,7 @@ def compute_code_version() -> str:
 
 
 def run_trials(
-    options: argparse.Namespace, version: str, stored: dict[str, dict[str, Any]]
+    options: argparse.Namespace, code_version: str, stored_outcomes: dict[str, dict[str, Any]]
 ) -> Iterator[dict[str, Any]]:
     """Yields one outcome after the other, in rounds over all machines, until the time is over."""
     end = time.monotonic() + 60 * options.minutes
@@ -162,9 +162,9 @@ def run_trials(
                     simulator = Simulator(machine, TRIALS_FOLDER / "simulations")
                     models[name] = build_diagnosis_model(machine, simulator, NoiseModel()), simulator
                 for position, kind in enumerate(TRIAL_KINDS):
-                    key = f"{version} {options.seed} {options.rounds} {name} {number} {position}"
-                    if key in stored:
-                        yield stored[key]
+                    key = f"{code_version} {options.seed} {options.rounds} {name} {number} {position}"
+                    if key in stored_outcomes:
+                        yield stored_outcomes[key]
                         continue
                     # Each machine continues with the kinds of faults behind those of the machine before it.
                     index = (machine_number * options.rounds + number) * TRIAL_KINDS.count(kind)
@@ -222,7 +222,7 @@ def main() -> int:
                     flush=True,
                 )
     if outcomes:
-        figures = diagnosis_figures.summarize(outcomes)
+        figures = diagnosis_figures.summarize_trials(outcomes)
         print(diagnosis_figures.format_tables(figures))
         if options.write:
             diagnosis_figures.write_figures(figures)

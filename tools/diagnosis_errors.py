@@ -48,24 +48,28 @@ def list_deviations(machine: DiagnosedMachine) -> Iterator[tuple[str, float]]:
 
 
 def _compare_strength(
-    effects: Sequence[SimulatedEffect], amounts: Sequence[str], left_out: int
+    effects: Sequence[SimulatedEffect], strength_amounts: Sequence[str], left_out: int
 ) -> Iterator[tuple[str, float]]:
-    indices = [index for index in range(len(amounts)) if index != left_out]
-    prediction = interpolate_effects([effects[index] for index in indices], [amounts[index] for index in indices])
-    logs = np.log([float(amounts[index]) for index in indices])
-    position = float(np.interp(np.log(float(amounts[left_out])), logs, np.arange(len(indices)))) * STRENGTH_STEP
+    indices = [index for index in range(len(strength_amounts)) if index != left_out]
+    prediction = interpolate_effects(
+        [effects[index] for index in indices], [strength_amounts[index] for index in indices]
+    )
+    logs = np.log([float(strength_amounts[index]) for index in indices])
+    position = (
+        float(np.interp(np.log(float(strength_amounts[left_out])), logs, np.arange(len(indices)))) * STRENGTH_STEP
+    )
 
-    def select(values: np.ndarray) -> float:
+    def interpolate_at_position(values: np.ndarray) -> float:
         return float(np.interp(position, np.arange(len(values)), values))
 
     for phase, (mean, sd) in prediction.rates.items():
         value = effects[left_out].rates[phase][0]
         if abs(value) > _MIN_RATE:
-            yield "rates", (value - select(mean)) / select(sd)
+            yield "rates", (value - interpolate_at_position(mean)) / interpolate_at_position(sd)
     for key, vector in prediction.vectors.items():
         value = effects[left_out].vectors[key][0]
         if abs(value) > _MIN_PART:
-            yield "parts", (value - select(vector.inside)) / select(vector.inside_sd)
+            yield "parts", (value - interpolate_at_position(vector.inside)) / interpolate_at_position(vector.inside_sd)
 
 
 def main() -> int:

@@ -24,11 +24,11 @@ _TITLES = {
 _LIMITS = (0.0, 0.2, 0.4, 0.6, 0.8, 0.95, 1.01)
 
 
-def summarize(outcomes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def summarize_trials(trial_outcomes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Returns the figures of all trials."""
     kinds = {}
     for kind in _TITLES:
-        items = [item for item in outcomes if item["kind"] == kind]
+        items = [item for item in trial_outcomes if item["kind"] == kind]
         if items:
             compared = [item for item in items if item["checklist_s"]]
             checklist_s = sum(item["checklist_s"] for item in compared)
@@ -42,7 +42,7 @@ def summarize(outcomes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
                 "cost_share": round(sum(item["cost_s"] for item in compared) / checklist_s, 3) if checklist_s else None,
             }
     planted: dict[str, dict[str, Any]] = {}
-    for item in outcomes:
+    for item in trial_outcomes:
         if item["kind"] not in ("healthy", "pair"):
             text = str(item["planted"])
             prefix = "" if item["kind"] == "covered" else f"{item['kind']}: "
@@ -54,9 +54,9 @@ def summarize(outcomes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             if not item["is_hypothesis_right"]:
                 confusion = str(item["answer"]).split(":")[0]
                 row["taken_for"][confusion] = row["taken_for"].get(confusion, 0) + 1
-    forecasts = [(value, bool(right)) for item in outcomes for value, right in item["forecasts"]]
+    forecasts = [(value, bool(right)) for item in trial_outcomes for value, right in item["forecasts"]]
     return {
-        "machines": sorted({str(item["machine"]) for item in outcomes}),
+        "machines": sorted({str(item["machine"]) for item in trial_outcomes}),
         "kinds": kinds,
         "planted": dict(sorted(planted.items())),
         "forecasts": len(forecasts),
@@ -105,14 +105,14 @@ def format_tables(figures: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def draw_diagram(rows: Sequence[Sequence[float]]) -> str:
+def draw_diagram(stated_and_right_shares: Sequence[Sequence[float]]) -> str:
     """Returns the reliability diagram as SVG."""
     size, margin = 300, 45
 
-    def locate_point(stated: float, right: float) -> tuple[float, float]:
-        return margin + size * stated, margin + size * (1 - right)
+    def locate_point(stated_probability: float, right_share: float) -> tuple[float, float]:
+        return margin + size * stated_probability, margin + size * (1 - right_share)
 
-    points = [locate_point(row[0], row[1]) for row in rows]
+    points = [locate_point(row[0], row[1]) for row in stated_and_right_shares]
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="#0072b2"/>' for x, y in points)
     full, end = size + 2 * margin, margin + size

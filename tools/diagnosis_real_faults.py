@@ -37,14 +37,14 @@ class LocalMachine(RealMachine[LoopFileSystem]):
         self._system = system
         self._setup = RunSetup(find_engine(), archive)
 
-    def measure(self, experiment: str) -> Path:
-        plan = self.opened.model.find_experiment(experiment).make_plan(str(self._system.directory))
+    def measure(self, experiment_id: str) -> Path:
+        plan = self.opened.model.find_experiment(experiment_id).make_plan(str(self._system.directory))
         result = conduct_run(plan, self._setup, lambda kind, line: None)
         if result.exit_code:
-            raise RuntimeError(f"{experiment}: {result.text}")
+            raise RuntimeError(f"{experiment_id}: {result.text}")
         return result.folder
 
-    def draw_storage(self, numbers: random.Random) -> tuple[LoopFileSystem, str]:
+    def draw_storage(self, generator: random.Random) -> tuple[LoopFileSystem, str]:
         return self._system, ""
 
 

@@ -103,10 +103,22 @@ class Osd:
 
 
 @contextmanager
-def _limit_network(room: Room, megabits: int) -> Iterator[None]:
+def _limit_network(room: Room, megabits_per_s: int) -> Iterator[None]:
     """All traffic of the room goes over its loopback device."""
     room.run(
-        "tc", "qdisc", "add", "dev", "lo", "root", "tbf", "rate", f"{megabits}mbit", "burst", "256kb", "latency", "50ms"
+        "tc",
+        "qdisc",
+        "add",
+        "dev",
+        "lo",
+        "root",
+        "tbf",
+        "rate",
+        f"{megabits_per_s}mbit",
+        "burst",
+        "256kb",
+        "latency",
+        "50ms",
     )
     try:
         yield
@@ -162,20 +174,20 @@ class CephMachine(RealMachine[Osd]):
         state = DiagnosisState(system=str(system))
         super().__init__(DiagnosisSession.open_session(state, folder / "predictions"), _EXPERIMENTS)
 
-    def measure(self, experiment: str) -> Path:
-        scaled = self.opened.model.find_experiment(experiment)
+    def measure(self, experiment_id: str) -> Path:
+        scaled = self.opened.model.find_experiment(experiment_id)
         plan = json.loads(scaled.make_plan(str(self._ceph.mount_path)).to_json())
         if scaled.stripe_count:
             plan["target"]["striping"] = {"count": scaled.stripe_count, "size": _MIB}
-        file = self._user.folder / f"{experiment}.json"
+        file = self._user.folder / f"{experiment_id}.json"
         file.write_text(json.dumps(plan), encoding="utf-8")
         done = self._user.sonde("run", file.name, "--no-report", "-q")
         if done.code:
-            raise RuntimeError(f"{experiment}: {done}")
+            raise RuntimeError(f"{experiment_id}: {done}")
         return sorted(self._user.folder.glob("sonde-archive/2*/*"))[-1]
 
-    def draw_storage(self, numbers: random.Random) -> tuple[Osd, str]:
-        osd = Osd(self._ceph, numbers.randrange(len(self._ceph.targets)))
+    def draw_storage(self, generator: random.Random) -> tuple[Osd, str]:
+        osd = Osd(self._ceph, generator.randrange(len(self._ceph.targets)))
         return osd, self._ceph.targets[osd.number]
 
 

@@ -129,7 +129,7 @@ class Trial:
     left_out: str = ""
 
 
-def draw_system(generator: np.random.Generator, number: int) -> str:
+def draw_system(generator: np.random.Generator, system_number: int) -> str:
     """Returns a machine with drawn numbers of servers, targets, nodes and routers, and drawn rates."""
     servers, per_server = int(generator.integers(1, 4)) * 2, int(generator.integers(1, 4))
     nodes, routers = int(generator.integers(4, 9)), int(generator.integers(0, 4))
@@ -138,7 +138,7 @@ def draw_system(generator: np.random.Generator, number: int) -> str:
     has_drives = generator.random() < 0.5
     drives = _DRIVES.format(last_drive=(last + 1) * 10 - 1, rate=max(20, rate // 8), last=last)
     return _MACHINE.format(
-        number=number,
+        number=system_number,
         link=int(rate * per_server * generator.uniform(1.1, 2.5)),
         nodes=nodes,
         compute="compute" if routers else "storage",
@@ -161,29 +161,33 @@ def list_machines(drawn_count: int, folder: Path) -> Iterator[tuple[str, Diagnos
         yield f"drawn-{number}", read_machine(read_system(str(path)))
 
 
-def draw_trial(model: DiagnosisModel, simulator: Simulator, kind: str, number: int, seed: int) -> Trial | None:
+def draw_trial(
+    model: DiagnosisModel, simulator: Simulator, trial_kind: str, trial_number: int, seed: int
+) -> Trial | None:
     """Draws a trial; equal arguments draw the same one. None when the machine cannot have what is drawn."""
-    generator = np.random.default_rng([seed, number, *kind.encode()])
+    generator = np.random.default_rng([seed, trial_number, *trial_kind.encode()])
     noise_seed = int(generator.integers(1, 2**31))
-    if kind == HEALTHY:
-        return Trial(kind, HEALTHY, ModeledTruth(seed=noise_seed), ((NOTHING, ""),))
-    if kind == COVERED:
-        fault, answer = _draw_fault(model, number, generator)
-        return Trial(kind, answer[0], ModeledTruth((fault,), seed=noise_seed), (answer,))
-    if kind == CAUSED:
-        return _draw_cause(model, number, generator, noise_seed)
-    if kind == PAIR:
-        return _draw_pair(model, simulator, number, generator, noise_seed)
-    return (_draw_strange_change, _draw_left_out, _draw_slow_parts)[number % 3](
-        model, number // 3, generator, noise_seed
+    if trial_kind == HEALTHY:
+        return Trial(trial_kind, HEALTHY, ModeledTruth(seed=noise_seed), ((NOTHING, ""),))
+    if trial_kind == COVERED:
+        fault, answer = _draw_fault(model, trial_number, generator)
+        return Trial(trial_kind, answer[0], ModeledTruth((fault,), seed=noise_seed), (answer,))
+    if trial_kind == CAUSED:
+        return _draw_cause(model, trial_number, generator, noise_seed)
+    if trial_kind == PAIR:
+        return _draw_pair(model, simulator, trial_number, generator, noise_seed)
+    return (_draw_strange_change, _draw_left_out, _draw_slow_parts)[trial_number % 3](
+        model, trial_number // 3, generator, noise_seed
     )
 
 
-def _draw_fault(model: DiagnosisModel, number: int, generator: np.random.Generator) -> tuple[str, tuple[str, str]]:
+def _draw_fault(
+    model: DiagnosisModel, trial_number: int, generator: np.random.Generator
+) -> tuple[str, tuple[str, str]]:
     """Draws a fault of the model, each kind equally often, and its hypothesis and part."""
     faults = [item for item in model.hypotheses if item.kind == FAULT]
     kinds = list(dict.fromkeys(item.fault for item in faults))
-    candidates = [item for item in faults if item.fault == kinds[number % len(kinds)]]
+    candidates = [item for item in faults if item.fault == kinds[trial_number % len(kinds)]]
     chosen: Hypothesis = candidates[int(generator.integers(len(candidates)))]
     members = chosen.members
     if chosen.group is not None and chosen.group.kind == "node":
@@ -193,13 +197,13 @@ def _draw_fault(model: DiagnosisModel, number: int, generator: np.random.Generat
 
 
 def _draw_pair(
-    model: DiagnosisModel, simulator: Simulator, number: int, generator: np.random.Generator, noise_seed: int
+    model: DiagnosisModel, simulator: Simulator, trial_number: int, generator: np.random.Generator, noise_seed: int
 ) -> Trial | None:
     """Draws two faults of different kinds, each of which some experiment shows beside the other.
 
     A fault that changes nothing beside the other one is hidden: no experiment can find it.
     """
-    first_fault, first_answer = _draw_fault(model, number, generator)
+    first_fault, first_answer = _draw_fault(model, trial_number, generator)
     for _ in range(_ATTEMPTS):
         second_fault, second_answer = _draw_fault(model, int(generator.integers(1000)), generator)
         faults = first_fault, second_fault
@@ -209,10 +213,10 @@ def _draw_pair(
     return None
 
 
-def _is_each_fault_visible(model: DiagnosisModel, simulator: Simulator, faults: tuple[str, str]) -> bool:
+def _is_each_fault_visible(model: DiagnosisModel, simulator: Simulator, fault_texts: tuple[str, str]) -> bool:
     """Whether some rate or part under both faults differs from that under each alone by more than the noise."""
-    together = _measure_without_noise(model, simulator, faults)
-    for fault in faults:
+    together = _measure_without_noise(model, simulator, fault_texts)
+    for fault in fault_texts:
         alone = _measure_without_noise(model, simulator, (fault,))
         sds = {key: model.noise.run_sd if len(key) == 2 else model.noise.part_sd for key in together}
         if not any(abs(value - alone[key]) > _VISIBLE_SDS * sds[key] for key, value in together.items()):
@@ -221,24 +225,24 @@ def _is_each_fault_visible(model: DiagnosisModel, simulator: Simulator, faults: 
 
 
 def _measure_without_noise(
-    model: DiagnosisModel, simulator: Simulator, faults: tuple[str, ...]
+    model: DiagnosisModel, simulator: Simulator, fault_texts: tuple[str, ...]
 ) -> dict[tuple[str, ...], float]:
     """Relative log rates by (experiment, phase), and those of parts by (experiment, phase, kind, part)."""
     quiet = NoiseModel(run_sd=0.0, busy_share=0.0, part_sd=0.0)
     values: dict[tuple[str, ...], float] = {}
     for experiment in model.experiments:
         if not experiment.description.message_phases:
-            run = ModeledTruth(faults).run_experiment(experiment, 0, simulator, quiet).runs[0]
+            run = ModeledTruth(fault_texts).run_experiment(experiment, 0, simulator, quiet).runs[0]
             values |= {(experiment.id, phase): rate for phase, rate in run.rates.items()}
             for key, parts in run.vectors.items():
                 values |= {(experiment.id, *key, name): value for name, value in parts.items()}
     return values
 
 
-def _draw_cause(model: DiagnosisModel, number: int, generator: np.random.Generator, noise_seed: int) -> Trial:
+def _draw_cause(model: DiagnosisModel, trial_number: int, generator: np.random.Generator, noise_seed: int) -> Trial:
     """Draws a cause outside the model, each equally often, at one of five strengths that changes a rate visibly."""
     causes = [item for item in model.hypotheses if item.cause is not None]
-    chosen = causes[number % len(causes)]
+    chosen = causes[trial_number % len(causes)]
     strength = float(generator.choice(_list_visible_strengths(model, chosen)))
     truth = ModeledTruth(cause=chosen.cause, strength=strength, seed=noise_seed)
     return Trial(CAUSED, chosen.id, truth, ((chosen.id, ""),))
@@ -263,7 +267,7 @@ def _draw_amount(model: DiagnosisModel, hypothesis: Hypothesis, generator: np.ra
 
 
 def _draw_strange_change(
-    model: DiagnosisModel, number: int, generator: np.random.Generator, noise_seed: int
+    model: DiagnosisModel, trial_number: int, generator: np.random.Generator, noise_seed: int
 ) -> Trial | None:
     """Draws factors on two or three kinds of measurements, which some experiment separates from every hypothesis."""
     phases = list_rate_phases(model.experiments)
@@ -290,14 +294,16 @@ def _draw_strange_change(
     return None
 
 
-def _compute_change(model: DiagnosisModel, cause: CauseFile, name: str, phase: str) -> float:
-    description = model.find_experiment(name).description
-    change = float(compute_cause_change(cause, combine_traits(description, phase))[0])
-    reference = combine_reference_traits(description, phase)
+def _compute_change(model: DiagnosisModel, cause: CauseFile, experiment_id: str, phase_id: str) -> float:
+    description = model.find_experiment(experiment_id).description
+    change = float(compute_cause_change(cause, combine_traits(description, phase_id))[0])
+    reference = combine_reference_traits(description, phase_id)
     return change - (float(compute_cause_change(cause, reference)[0]) if reference is not None else 0.0)
 
 
-def _draw_left_out(model: DiagnosisModel, number: int, generator: np.random.Generator, noise_seed: int) -> Trial | None:
+def _draw_left_out(
+    model: DiagnosisModel, trial_number: int, generator: np.random.Generator, noise_seed: int
+) -> Trial | None:
     """Draws a fault of the model that is left out of the hypotheses, of those whose rates no other one predicts."""
     phases = list_rate_phases(model.experiments)
     usable = []
@@ -314,14 +320,14 @@ def _draw_left_out(model: DiagnosisModel, number: int, generator: np.random.Gene
                 usable.append(hypothesis)
     if not usable:
         return None
-    chosen = usable[number % len(usable)]
+    chosen = usable[trial_number % len(usable)]
     part = str(generator.choice(chosen.members[:4]))
     truth = ModeledTruth((chosen.format_fault_argument(chosen.strength_grid.amounts[-1], part),), seed=noise_seed)
     return Trial(UNCOVERED, f"left out: {chosen.fault}", truth, ((UNEXPLAINED, ""),), chosen.fault)
 
 
 def _draw_slow_parts(
-    model: DiagnosisModel, number: int, generator: np.random.Generator, noise_seed: int
+    model: DiagnosisModel, trial_number: int, generator: np.random.Generator, noise_seed: int
 ) -> Trial | None:
     """Draws three slow targets on different servers, each with a factor of its own."""
     servers = model.machine.target_servers

@@ -56,15 +56,17 @@ def has_mpi_wheel() -> bool:
     return glibc and os.uname().machine in ("x86_64", "aarch64") and not os.environ.get("SONDE_NO_MPI")
 
 
-def read_requirements(group: str) -> list[str]:
+def read_requirements(requirement_group: str) -> list[str]:
     """What pip is to install for a group, read from pyproject.toml."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     extras: dict[str, list[str]] = project["project"]["optional-dependencies"]
-    if group != "build":
-        if group not in extras:
-            exit_with_error(f"tools/environment.py: unknown group {group!r}; use build, {', '.join(extras)}.")
+    if requirement_group != "build":
+        if requirement_group not in extras:
+            exit_with_error(
+                f"tools/environment.py: unknown group {requirement_group!r}; use build, {', '.join(extras)}."
+            )
         wanted: list[str] = []
-        for item in extras[group]:
+        for item in extras[requirement_group]:
             # sonde[test,docs] refers to other lists; Sonde itself is installed by `make build`.
             name, _, inner = item.partition("[")
             nested = inner.rstrip("]").split(",") if name == "sonde" else []
@@ -79,13 +81,13 @@ def read_requirements(group: str) -> list[str]:
     return [*project["build-system"]["requires"], *project["project"]["dependencies"], *mpi, *tools]
 
 
-def is_new_enough(program: str, least: tuple[int, int]) -> bool:
-    """True when `program --version` begins with a version of at least `least`."""
-    if not shutil.which(program):
+def is_new_enough(program_name: str, min_version: tuple[int, int]) -> bool:
+    """True when `program --version` begins with a version of at least `min_version`."""
+    if not shutil.which(program_name):
         return False
-    text = subprocess.run([program, "--version"], capture_output=True, text=True).stdout.split()
+    text = subprocess.run([program_name, "--version"], capture_output=True, text=True).stdout.split()
     version = next((word for word in text if word[0].isdigit()), "0.0")
-    return tuple(int(part) for part in version.split(".")[:2]) >= least
+    return tuple(int(part) for part in version.split(".")[:2]) >= min_version
 
 
 def main() -> None:

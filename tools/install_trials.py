@@ -128,19 +128,19 @@ def exit_with_error(sentence: str) -> NoReturn:
     raise SystemExit(3)
 
 
-def write_chroot_lines(machine: str, root: Path, command: str, folder: Path) -> str:
+def write_chroot_lines(architecture: str, root_folder: Path, shell_command: str, folder: Path) -> str:
     """Returns lines of a shell that run a command in the root file system; `folder` holds two pipes.
 
     For another machine they make a user namespace with a binfmt_misc of its own. The mounts are made before, because a
     file system that is mounted in a user namespace has no devices.
     """
-    chroot = f"env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot {root} sh -c {shlex.quote(command)}"
-    if machine == os.uname().machine:
+    chroot = f"env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot {root_folder} sh -c {shlex.quote(shell_command)}"
+    if architecture == os.uname().machine:
         return f"exec {chroot}"
-    magic = rf"\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00{ELF_MACHINES[machine]}\x00"
+    magic = rf"\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00{ELF_MACHINES[architecture]}\x00"
     mask = r"\xff\xff\xff\xff\xff\xff\xff\x00" + r"\xff" * 8 + r"\xfe\xff\xff\xff"
     # F: the kernel opens the emulator now, so that the root file system need not have it.
-    registration = f":emulated:M::{magic}:{mask}:{find_emulator(machine)}:F"
+    registration = f":emulated:M::{magic}:{mask}:{find_emulator(architecture)}:F"
     inside = (
         "mount -t binfmt_misc none /proc/sys/fs/binfmt_misc; "
         f"printf %s {shlex.quote(registration)} >/proc/sys/fs/binfmt_misc/register; exec {chroot}"
@@ -153,20 +153,20 @@ def write_chroot_lines(machine: str, root: Path, command: str, folder: Path) -> 
     )
 
 
-def find_emulator(machine: str) -> str:
+def find_emulator(architecture: str) -> str:
     """Returns the static emulator of programs of that machine."""
-    emulator = shutil.which(f"qemu-{machine}-static")
+    emulator = shutil.which(f"qemu-{architecture}-static")
     if emulator is None:
         exit_with_error(
-            f"qemu-{machine}-static is missing, which runs programs of {machine}. Install qemu-user-static."
+            f"qemu-{architecture}-static is missing, which runs programs of {architecture}. Install qemu-user-static."
         )
     return emulator
 
 
-def run_in_namespace(script: str, transcript: Path) -> int:
+def run_in_namespace(shell_script: str, transcript_file: Path) -> int:
     """Runs lines of a shell with mounts of their own; returns the exit code."""
-    with transcript.open("a", encoding="utf-8") as log:
-        command = ["unshare", "--mount", "--propagation", "private", "sh", "-ec", script]
+    with transcript_file.open("a", encoding="utf-8") as log:
+        command = ["unshare", "--mount", "--propagation", "private", "sh", "-ec", shell_script]
         return subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, timeout=TIMEOUT_S).returncode
 
 
@@ -193,7 +193,7 @@ def make_base(system: BareSystem) -> None:
     ready.touch()
 
 
-def try_method(system: BareSystem, method: InstallMethod, release: Path) -> InstallTrial:
+def try_method(system: BareSystem, method: InstallMethod, release_folder: Path) -> InstallTrial:
     """Installs one way in a fresh overlay of the base."""
     folder = WORK_FOLDER / "overlay"
     shutil.rmtree(folder, ignore_errors=True)
@@ -211,7 +211,7 @@ def try_method(system: BareSystem, method: InstallMethod, release: Path) -> Inst
     layers = f"lowerdir={system.base},upperdir={folder}/upper,workdir={folder}/work"
     script = (
         f"mount -t overlay overlay -o {layers} {root}; "
-        f"mount -t proc proc {root}/proc; mkdir {root}/release; mount --bind {release} {root}/release; "
+        f"mount -t proc proc {root}/proc; mkdir {root}/release; mount --bind {release_folder} {root}/release; "
         f"cp {ROOT}/tests/data/records/sonde-0.1.0.ndjson {root}/record.ndjson; {copies}; "
     )
     transcript = WORK_FOLDER / f"{system.name}-{method.name.replace(',', '').replace(' ', '-')}.txt"

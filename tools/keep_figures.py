@@ -211,7 +211,7 @@ def convert_table_to_json(table: TableDescription, runs: MeasuredRuns) -> dict[s
     }
 
 
-def convert_claims_to_json(judged: list[ClaimResult]) -> list[dict[str, str]]:
+def convert_claims_to_json(claim_results: list[ClaimResult]) -> list[dict[str, str]]:
     return [
         {
             "id": result.expectation.id,
@@ -219,7 +219,7 @@ def convert_claims_to_json(judged: list[ClaimResult]) -> list[dict[str, str]]:
             "verdict": str(result.outcome),
             "found": describe_verdict(result),
         }
-        for result in judged
+        for result in claim_results
     ]
 
 
@@ -268,17 +268,18 @@ def list_figures(runs: MeasuredRuns) -> list[dict[str, Any]]:
 
 
 def build_figures_document(
-    results: Results, runs: MeasuredRuns, judged: list[ClaimResult], conditions: str, on: str
+    results: Results, runs: MeasuredRuns, claim_results: list[ClaimResult], conditions: str, machine_name: str
 ) -> dict[str, Any]:
-    """What is stored of an experiment. `conditions` describes the circumstances of the runs, `on` the machine."""
+    """What is stored of an experiment. `conditions` describes the circumstances of the runs, `machine_name` the
+    machine."""
     return {
         "experiment": results.experiment.id, "profile": results.profile, "date": get_measurement_day(results),
         "runs": runs.run_count(),
-        "machine": on, "conditions": conditions, "figures": list_figures(runs),
+        "machine": machine_name, "conditions": conditions, "figures": list_figures(runs),
         "tables": [convert_table_to_json(table, runs) for table in results.experiment.file.tables],
         "effects": [describe_variant_effect(effect) for effect in compute_effects(compute_medians(results))],
         "published": [convert_published_comparison_to_json(comparison) for comparison in compare_published(runs)],
-        "claims": convert_claims_to_json(judged),
+        "claims": convert_claims_to_json(claim_results),
     }  # fmt: skip
 
 

@@ -46,16 +46,16 @@ def list_changes(module: Module) -> list[SourceChange]:
 def shuffle_changes(changes: list[SourceChange], seed: int) -> list[SourceChange]:
     """All of them in the order in which they are tried: of each line one before of any a second one, so that a table of
     numbers does not outweigh the code beside it."""
-    of = random.Random(seed)
+    list_changes_of_node = random.Random(seed)
     by_line: dict[tuple[str, int], list[SourceChange]] = {}
     for change in changes:
         by_line.setdefault((change.file, change.line), []).append(change)
     for changes_of_line in by_line.values():
-        of.shuffle(changes_of_line)
+        list_changes_of_node.shuffle(changes_of_line)
     rounds: list[SourceChange] = []
     for turn in range(max(map(len, by_line.values()), default=0)):
         now = [changes_of_line[turn] for changes_of_line in by_line.values() if len(changes_of_line) > turn]
-        of.shuffle(now)
+        list_changes_of_node.shuffle(now)
         rounds += now
     return rounds
 
@@ -72,7 +72,7 @@ class RunningTrial:
     watch: limits.HangWatch | None
 
 
-def fork_worker(work: Callable[[], str], cpu_s: float) -> int:
+def fork_worker(try_change: Callable[[], str], cpu_s: float) -> int:
     """Starts a process of a group of its own that does the work and says by its exit code what came out."""
     pid = os.fork()
     if pid:
@@ -81,7 +81,7 @@ def fork_worker(work: Callable[[], str], cpu_s: float) -> int:
     try:
         os.setsid()
         limits.limit_processor(cpu_s)
-        became = work()
+        became = try_change()
         code = next(number for number, word in OUTCOMES_BY_EXIT_CODE.items() if word == became)
     except Exception:
         traceback.print_exc()
@@ -94,10 +94,10 @@ def fork_worker(work: Callable[[], str], cpu_s: float) -> int:
 class Runner:
     """Tries changes of one module, some at a time, and hands out outcomes as they come."""
 
-    def __init__(self, module: Module, jobs: int) -> None:
-        self.module, self.jobs = module, jobs
+    def __init__(self, module: Module, job_count: int) -> None:
+        self.module, self.jobs = module, job_count
         self.running: list[RunningTrial] = []
-        self.free = [*range(jobs)]
+        self.free = [*range(job_count)]
         self.slots: dict[int, int] = {}
         if module.program:
             print(f"{module.name}: building the tests as they are", flush=True)
@@ -113,14 +113,14 @@ class Runner:
                 != SURVIVED
             ):
                 sys.exit(f"{module.name}: its tests fail without any change: {folder}/output.txt")
-            between = limits.read_processor_s_of_children()
+            replace_operator_between = limits.read_processor_s_of_children()
             library = cpp_trial.get_unchanged_library(self.build)
             if (
                 library is not None
                 and cpp_trial.run_library_tests(library, module, folder, cpp_trial.UNCHANGED_S) != SURVIVED
             ):
                 sys.exit(f"{module.name}: its tests fail without any change: {folder}/by-library.txt")
-            costs = between - before, limits.read_processor_s_of_children() - between
+            costs = replace_operator_between - before, limits.read_processor_s_of_children() - replace_operator_between
             self.allowed = cpp_trial.AllowedProcessorTime(*map(limits.compute_allowed_processor_s, costs))
         else:
             file = MUTANTS_FOLDER / f"baseline-{module.name}.json"
@@ -152,11 +152,11 @@ class Runner:
         else:
             assert self.baseline is not None
             source = (ROOT / change.file).read_text(encoding="utf-8")
-            tests = self.baseline.tests_of(change, source)
+            tests = self.baseline.list_tests_of_change(change, source)
             if not tests:
                 self.free.append(slot)
                 return ChangeOutcome(self.module.name, change, SURVIVED, 0.0)
-            cpu = limits.compute_allowed_processor_s(sum(map(self.baseline.cost, tests)))
+            cpu = limits.compute_allowed_processor_s(sum(map(self.baseline.get_seconds_of_test, tests)))
             pid = fork_worker(
                 lambda: lab_trial.try_lab_change(change, tests, MUTANTS_FOLDER / f"tests-{slot}.log"), cpu
             )
@@ -193,13 +193,13 @@ class Runner:
             return limits.classify_exit_status(-os.WTERMSIG(status))
         return OUTCOMES_BY_EXIT_CODE[os.WEXITSTATUS(status)]
 
-    def outcomes(self, wanted: Iterator[SourceChange], number: int) -> Iterator[ChangeOutcome]:
-        """Outcomes of the first `number` that compile."""
+    def outcomes(self, changes: Iterator[SourceChange], max_count: int) -> Iterator[ChangeOutcome]:
+        """Outcomes of the first `max_count` that compile."""
         counted = 0
         more = True
-        while (more and counted < number) or self.running:
-            while more and self.free and counted + len(self.running) < number:
-                change = next(wanted, None)
+        while (more and counted < max_count) or self.running:
+            while more and self.free and counted + len(self.running) < max_count:
+                change = next(changes, None)
                 more = change is not None
                 outcome = self.start(change) if change is not None else None
                 if outcome is not None:
@@ -215,38 +215,43 @@ class Runner:
 
 
 def try_module(
-    module: Module, order: list[SourceChange], arguments: argparse.Namespace, previous: dict[results.Key, ChangeOutcome]
+    module: Module,
+    ordered_changes: list[SourceChange],
+    options: argparse.Namespace,
+    earlier_outcomes: dict[results.Key, ChangeOutcome],
 ) -> None:
     """Tries the first of the changes of a module; adds to what is known."""
-    number = arguments.sample or module.least
+    number = options.sample or module.least
     same = results.read_equivalent_changes()
     chosen: list[SourceChange] = []
-    for change in order:
+    for change in ordered_changes:
         if len(chosen) == number:
             break
-        before = previous.get(change.key)
+        before = earlier_outcomes.get(change.key)
         if before is None or before.became != BROKEN:
             chosen.append(change)
     pending = []
     for change in chosen:
-        before = previous.get(change.key)
+        before = earlier_outcomes.get(change.key)
         if change.key in same:
-            previous[change.key] = ChangeOutcome(module.name, change, EQUIVALENT, 0.0)
-        elif before is None or (arguments.again and before.became == SURVIVED):
+            earlier_outcomes[change.key] = ChangeOutcome(module.name, change, EQUIVALENT, 0.0)
+        elif before is None or (options.again and before.became == SURVIVED):
             pending.append(change)
         else:
-            previous[change.key] = replace(before, change=change, module=module.name)
+            earlier_outcomes[change.key] = replace(before, change=change, module=module.name)
     if not pending:
         return
     beyond = [
-        change for change in order if change not in chosen and change.key not in previous and change.key not in same
+        change
+        for change in ordered_changes
+        if change not in chosen and change.key not in earlier_outcomes and change.key not in same
     ]
-    runner = Runner(module, arguments.jobs)
+    runner = Runner(module, options.jobs)
     began, done, worth = time.monotonic(), 0, len(pending)
     try:
         with (MUTANTS_FOLDER / "results.ndjson").open("a", encoding="utf-8") as file:
             for outcome in runner.outcomes(iter([*pending, *beyond]), worth):
-                previous[outcome.change.key] = outcome
+                earlier_outcomes[outcome.change.key] = outcome
                 file.write(outcome.line() + "\n")
                 file.flush()
                 done += outcome.became != BROKEN
@@ -291,24 +296,24 @@ def main() -> int:
         return try_all(arguments)
 
 
-def try_all(arguments: argparse.Namespace) -> int:
+def try_all(options: argparse.Namespace) -> int:
     """The modules that were asked for, one after the other; the exit code."""
-    if arguments.fresh:
+    if options.fresh:
         (MUTANTS_FOLDER / "results.ndjson").unlink(missing_ok=True)
     lab_trial.preload_modules()
     previous = results.read_outcomes(MUTANTS_FOLDER / "results.ndjson")
-    modules = [module for module in MODULES if not arguments.module or module.name in arguments.module]
-    modules = [replace(module, library="") for module in modules] if arguments.unit else modules
+    modules = [module for module in MODULES if not options.module or module.name in options.module]
+    modules = [replace(module, library="") for module in modules] if options.unit else modules
     every: dict[str, int] = {}
     kept_outcomes: list[ChangeOutcome] = []
     try:
         for module in modules:
-            order = shuffle_changes(list_changes(module), arguments.seed)
-            try_module(module, order, arguments, previous)
+            order = shuffle_changes(list_changes(module), options.seed)
+            try_module(module, order, options, previous)
             every[module.name] = len(order)
             keys = dict.fromkeys(change.key for change in order)
             tried = [previous[key] for key in keys if key in previous and previous[key].became != BROKEN]
-            kept_outcomes += tried[: arguments.sample or module.least]
+            kept_outcomes += tried[: options.sample or module.least]
     except KeyboardInterrupt:
         print("interrupted; what was tried is kept, and the next run goes on from here")
         return 1

@@ -83,36 +83,38 @@ def read_program(path: Path) -> ProgramFacts:
     )
 
 
-def check_program(path: Path, rule: ProgramRule, machine: str, glibc: str) -> None:
+def check_program(path: Path, rule: ProgramRule, architecture: str, newest_glibc: str) -> None:
     """Raises ProgramError unless the program is of that machine and runs with that glibc."""
     facts = read_program(path)
-    if facts.machine != machine:
-        raise ProgramError(f"{rule.path} is a program of {facts.machine}, not of {machine}.")
+    if facts.machine != architecture:
+        raise ProgramError(f"{rule.path} is a program of {facts.machine}, not of {architecture}.")
     foreign = sorted(facts.libraries - _GLIBC_LIBRARIES - rule.libraries)
     if foreign:
-        raise ProgramError(f"{rule.path} of {machine} needs {', '.join(foreign)}; link it statically.")
+        raise ProgramError(f"{rule.path} of {architecture} needs {', '.join(foreign)}; link it statically.")
     contained = sorted(rule.libraries - facts.libraries)
     if contained:
-        raise ProgramError(f"{rule.path} of {machine} does not need {', '.join(contained)}; link it dynamically.")
+        raise ProgramError(f"{rule.path} of {architecture} does not need {', '.join(contained)}; link it dynamically.")
     for library, version in sorted(facts.versions):
-        if library in _GLIBC_LIBRARIES and not _is_old_enough(version, glibc):
-            raise ProgramError(f"{rule.path} of {machine} needs {version} of {library}; {glibc} is the newest allowed.")
+        if library in _GLIBC_LIBRARIES and not _is_old_enough(version, newest_glibc):
+            raise ProgramError(
+                f"{rule.path} of {architecture} needs {version} of {library}; {newest_glibc} is the newest allowed."
+            )
     replaced = sorted(rule.imports - facts.imports)
     if replaced:
-        raise ProgramError(f"{rule.path} of {machine} does not take {', '.join(replaced)} from glibc.")
+        raise ProgramError(f"{rule.path} of {architecture} does not take {', '.join(replaced)} from glibc.")
 
 
-def _is_old_enough(version: str, glibc: str) -> bool:
+def _is_old_enough(symbol_version: str, newest_glibc: str) -> bool:
     """Whether a version of symbols is at most that glibc; GLIBC_ABI_… and GLIBC_PRIVATE belong to one glibc only."""
-    number = re.fullmatch(r"GLIBC_(\d+(?:\.\d+)+)", version)
-    return number is not None and _read_number(number[1]) <= _read_number(glibc)
+    number = re.fullmatch(r"GLIBC_(\d+(?:\.\d+)+)", symbol_version)
+    return number is not None and _read_number(number[1]) <= _read_number(newest_glibc)
 
 
-def _read_number(version: str) -> list[int]:
-    return [int(part) for part in version.split(".")]
+def _read_number(version_text: str) -> list[int]:
+    return [int(part) for part in version_text.split(".")]
 
 
-def check_wheel(wheel: Path, machine: str, glibc: str, folder: Path) -> None:
+def check_wheel(wheel: Path, architecture: str, newest_glibc: str, folder: Path) -> None:
     """Unpacks the programs of a wheel into the folder and checks each; raises ProgramError."""
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
@@ -121,15 +123,15 @@ def check_wheel(wheel: Path, machine: str, glibc: str, folder: Path) -> None:
                 raise ProgramError(f"{wheel.name} lacks {rule.path}.")
             path = Path(archive.extract(rule.path, folder))
             path.chmod(0o755)
-            check_program(path, rule, machine, glibc)
+            check_program(path, rule, architecture, newest_glibc)
 
 
-def find_emulator(machine: str, libraries: Path) -> list[str] | None:
+def find_emulator(architecture: str, library_folder: Path) -> list[str] | None:
     """Returns what a command of that machine begins with here: nothing on that machine, else qemu; None without it."""
-    if os.uname().machine == machine:
+    if os.uname().machine == architecture:
         return []
-    emulator = shutil.which(f"qemu-{machine}-static") or shutil.which(f"qemu-{machine}")
-    return [emulator, "-L", str(libraries)] if emulator else None
+    emulator = shutil.which(f"qemu-{architecture}-static") or shutil.which(f"qemu-{architecture}")
+    return [emulator, "-L", str(library_folder)] if emulator else None
 
 
 def run_programs(folder: Path, emulator: list[str], version: str) -> None:
@@ -152,9 +154,11 @@ def run_programs(folder: Path, emulator: list[str], version: str) -> None:
         _require_output("15 calls saved", loaded)
 
 
-def _require_output(text: str, command: list[str]) -> str:
+def _require_output(expected_text: str, command: list[str]) -> str:
     """Runs a command, which must succeed and print the text; returns its output."""
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    if done.returncode or text not in done.stdout:
-        raise ProgramError(f"{' '.join(command)} ended with {done.returncode} and without {text!r}: {done.stdout}")
+    if done.returncode or expected_text not in done.stdout:
+        raise ProgramError(
+            f"{' '.join(command)} ended with {done.returncode} and without {expected_text!r}: {done.stdout}"
+        )
     return done.stdout

@@ -24,19 +24,19 @@ PROGRESS_INTERVAL_S = 4.0
 _STEP = re.compile(r"\[(\d+)/(\d+)\] (?:\S+ )*?(?:object |executable |library |module )?(\S+)$")
 
 
-def select_progress(line: str) -> str:
+def select_progress(output_line: str) -> str:
     """What a line of output says, shortly."""
-    step = _STEP.search(line.strip())
-    return f"step {step[1]} of {step[2]}: {Path(step[3]).name}" if step else line.strip()
+    step = _STEP.search(output_line.strip())
+    return f"step {step[1]} of {step[2]}: {Path(step[3]).name}" if step else output_line.strip()
 
 
-def _follow(stream: IO[str], log: IO[str], lines: queue.Queue[str | None]) -> None:
-    for line in stream:
-        log.write(line)
-        log.flush()
+def _copy_to_log_and_queue(command_output: IO[str], log_file: IO[str], line_queue: queue.Queue[str | None]) -> None:
+    for line in command_output:
+        log_file.write(line)
+        log_file.flush()
         if line.strip():
-            lines.put(line)
-    lines.put(None)
+            line_queue.put(line)
+    line_queue.put(None)
 
 
 def run_with_progress(title: str, log_file: Path, command: list[str]) -> int:
@@ -47,8 +47,8 @@ def run_with_progress(title: str, log_file: Path, command: list[str]) -> int:
     width = shutil.get_terminal_size().columns - 1
     print(title, flush=True)
 
-    def show(text: str) -> None:
-        line = f"  {time.monotonic() - began:3.0f} s  {text}"
+    def show(progress_text: str) -> None:
+        line = f"  {time.monotonic() - began:3.0f} s  {progress_text}"
         print(f"\r\033[K{line[:width]}" if terminal else line[:160], end="" if terminal else "\n", flush=True)
 
     lines: queue.Queue[str | None] = queue.Queue()
@@ -62,7 +62,7 @@ def run_with_progress(title: str, log_file: Path, command: list[str]) -> int:
             errors="replace",
         )
         assert process.stdout is not None
-        reader = threading.Thread(target=_follow, args=(process.stdout, log, lines), daemon=True)
+        reader = threading.Thread(target=_copy_to_log_and_queue, args=(process.stdout, log, lines), daemon=True)
         reader.start()
         newest, printed, due = "", "", PROGRESS_INTERVAL_S
         while True:

@@ -89,17 +89,17 @@ def open_loop_file_system(folder: Path) -> Iterator[LoopFileSystem]:
 
 
 @contextmanager
-def limit_device(number: str, unit: str, rate: int) -> Iterator[None]:
-    """Limits a device (major:minor) for all programs and for what the kernel writes later: `rate` "bps" or "iops" each
-    way."""
-    limits = [_GROUPS / "blkio" / f"blkio.throttle.{side}_{unit}_device" for side in ("read", "write")]
+def limit_device(device_number: str, rate_unit: str, max_rate: int) -> Iterator[None]:
+    """Limits a device (major:minor) for all programs and for what the kernel writes later: `max_rate` "bps" or "iops"
+    each way."""
+    limits = [_GROUPS / "blkio" / f"blkio.throttle.{side}_{rate_unit}_device" for side in ("read", "write")]
     try:
         for limit in limits:
-            limit.write_text(f"{number} {rate}\n")
+            limit.write_text(f"{device_number} {max_rate}\n")
         yield
     finally:
         for limit in limits:
-            limit.write_text(f"{number} 0\n")
+            limit.write_text(f"{device_number} 0\n")
 
 
 @contextmanager
@@ -113,12 +113,12 @@ def _plant_no_read_ahead(system: LoopFileSystem) -> Iterator[None]:
 
 
 @contextmanager
-def _join_group(controller: str, limits: Mapping[str, int]) -> Iterator[None]:
+def _join_group(controller: str, value_by_control_file: Mapping[str, int]) -> Iterator[None]:
     """Moves this process, whose children measure, to a control group with limits."""
     group = _GROUPS / controller / _GROUP_NAME
     group.mkdir()
     try:
-        for name, value in limits.items():
+        for name, value in value_by_control_file.items():
             (group / name).write_text(str(value))
         (group / "cgroup.procs").write_text(str(os.getpid()))
         try:
@@ -183,9 +183,9 @@ def _plant_synchronous_mount(system: LoopFileSystem) -> Iterator[None]:
         _run("mount", "-o", "remount,async", str(system.directory))
 
 
-def _limit_processors(system: LoopFileSystem, percent: int) -> AbstractContextManager[None]:
+def _limit_processors(system: LoopFileSystem, processor_percent: int) -> AbstractContextManager[None]:
     period = 100_000
-    return _join_group("cpu", {"cpu.cfs_period_us": period, "cpu.cfs_quota_us": percent * period // 100})
+    return _join_group("cpu", {"cpu.cfs_period_us": period, "cpu.cfs_quota_us": processor_percent * period // 100})
 
 
 REAL_FAULTS: tuple[RealFault[LoopFileSystem], ...] = (

@@ -39,28 +39,28 @@ class RealFault(Generic[Storage]):
     unit: str = ""
     has_part: bool = False
 
-    def draw_strength(self, numbers: random.Random) -> int:
+    def draw_strength(self, generator: random.Random) -> int:
         """Draws a strength, evenly in its logarithm; 0 for a fault that is there or not."""
         if not self.max_strength:
             return 0
         ratio: float = self.max_strength / self.min_strength
-        return round(math.pow(ratio, numbers.random()) * self.min_strength)
+        return round(math.pow(ratio, generator.random()) * self.min_strength)
 
 
 class RealMachine(ABC, Generic[Storage]):
     """Storage in which faults are planted, with the model of the machine and the baseline of its experiments."""
 
-    def __init__(self, opened: DiagnosisSession, experiments: Sequence[str]) -> None:
-        self.opened = opened
-        self._experiments = experiments
+    def __init__(self, diagnosis_session: DiagnosisSession, experiment_ids: Sequence[str]) -> None:
+        self.opened = diagnosis_session
+        self._experiments = experiment_ids
         self._references: dict[str, list[Path]] = {}
 
     @abstractmethod
-    def measure(self, experiment: str) -> Path:
+    def measure(self, experiment_id: str) -> Path:
         """Runs an experiment and returns the folder of the run."""
 
     @abstractmethod
-    def draw_storage(self, numbers: random.Random) -> tuple[Storage, str]:
+    def draw_storage(self, generator: random.Random) -> tuple[Storage, str]:
         """Draws where a fault is planted, and returns it with the name of the part."""
 
     def measure_baseline(self) -> None:
@@ -70,11 +70,11 @@ class RealMachine(ABC, Generic[Storage]):
             earlier += [self.measure(name) for _ in range(1 if earlier else _FIRST_REFERENCES)]
             del earlier[:-_MAX_REFERENCES]
 
-    def diagnose(self, fault: RealFault[Storage], numbers: random.Random) -> dict[str, Any]:
+    def diagnose(self, fault: RealFault[Storage], generator: random.Random) -> dict[str, Any]:
         """Plants a fault and returns what the diagnosis said."""
         session = DiagnosisSession(self.opened.state, self.opened.model, UnsimulatedMachine(self.opened.model.machine))
-        strength = fault.draw_strength(numbers)
-        storage, part = self.draw_storage(numbers)
+        strength = fault.draw_strength(generator)
+        storage, part = self.draw_storage(generator)
         part = part if fault.has_part else ""
         with fault.plant(storage, strength):
             for name in self._experiments:
@@ -142,15 +142,15 @@ def run_trials(
         print(format_shares(outcomes))
 
 
-def format_shares(outcomes: Sequence[dict[str, Any]]) -> str:
+def format_shares(trial_outcomes: Sequence[dict[str, Any]]) -> str:
     """Returns a table of right answers by fault."""
     lines = ["| planted | trials | right | decided | taken for |", "|---|--:|--:|--:|---|"]
-    for name in dict.fromkeys(item["planted"] for item in outcomes):
-        rows = [item for item in outcomes if item["planted"] == name]
+    for name in dict.fromkeys(item["planted"] for item in trial_outcomes):
+        rows = [item for item in trial_outcomes if item["planted"] == name]
         wrong = Counter(item["answer"] for item in rows if not item["is_right"])
         answers = ", ".join(f"{answer} ({count})" for answer, count in wrong.items())
         right, decided = (sum(item[key] for item in rows) for key in ("is_right", "is_decided"))
         lines.append(f"| {name} | {len(rows)} | {right} | {decided} | {answers} |")
-    right = sum(item["is_right"] for item in outcomes)
-    lines.append(f"| all | {len(outcomes)} | {right} ({right / len(outcomes):.0%}) | | |")
+    right = sum(item["is_right"] for item in trial_outcomes)
+    lines.append(f"| all | {len(trial_outcomes)} | {right} ({right / len(trial_outcomes):.0%}) | | |")
     return "\n".join(lines)

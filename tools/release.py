@@ -55,24 +55,24 @@ def find_commit_time() -> int:
     return int(stated or subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
-def build_wheel(title: str, environment: Mapping[str, str], folder: Path, *options: str) -> Path:
+def build_wheel(title: str, variables: Mapping[str, str], folder: Path, *options: str) -> Path:
     """Builds one wheel into the folder."""
     folder.mkdir(parents=True)
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "-v", "--no-build-isolation"]
-    run_step(title, [*command, "--no-deps", "-w", str(folder), *options, str(ROOT)], environment)
+    run_step(title, [*command, "--no-deps", "-w", str(folder), *options, str(ROOT)], variables)
     (wheel,) = folder.glob("*.whl")
     return wheel
 
 
-def run_step(title: str, command: list[str], environment: Mapping[str, str]) -> None:
+def run_step(title: str, command: list[str], variables: Mapping[str, str]) -> None:
     """Runs one command with progress and these variables; ends the program if it fails."""
     log = WORK_FOLDER / f"{re.sub(r'[^a-z0-9]+', '-', title.lower())}.txt"
-    code = run_with_progress(title, log, ["env", *(f"{name}={value}" for name, value in environment.items()), *command])
+    code = run_with_progress(title, log, ["env", *(f"{name}={value}" for name, value in variables.items()), *command])
     if code:
         raise SystemExit(code)
 
 
-def add_files(wheel: Path, prefix: Path, epoch: int) -> None:
+def add_files(wheel: Path, prefix: Path, commit_time_s: int) -> None:
     """Adds files below a prefix to a wheel, as data that is installed below the environment's prefix; rewrites its
     RECORD and gives every entry the time of the commit."""
     with zipfile.ZipFile(wheel) as archive:
@@ -87,7 +87,7 @@ def add_files(wheel: Path, prefix: Path, epoch: int) -> None:
         f"{name},{_record_hash(content)},{len(content)}\n" for name, (content, _) in entries.items() if name != record
     ]
     entries[record] = ("".join([*sorted(lines), f"{record},,\n"]).encode(), entries[record][1])
-    moment = convert_epoch_to_time_tuple(epoch)
+    moment = convert_epoch_to_time_tuple(commit_time_s)
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name in sorted(entries, key=lambda entry: (".dist-info/" in entry, entry)):
             info = zipfile.ZipInfo(name, moment)
@@ -96,55 +96,55 @@ def add_files(wheel: Path, prefix: Path, epoch: int) -> None:
             archive.writestr(info, entries[name][0])
 
 
-def _record_hash(content: bytes) -> str:
-    return "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+def _record_hash(file_content: bytes) -> str:
+    return "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(file_content).digest()).rstrip(b"=").decode()
 
 
-def convert_epoch_to_time_tuple(epoch: int) -> tuple[int, int, int, int, int, int]:
+def convert_epoch_to_time_tuple(epoch_s: int) -> tuple[int, int, int, int, int, int]:
     """Returns the time as a ZIP file stores it."""
-    moment = time.gmtime(max(epoch, 315_532_800))
+    moment = time.gmtime(max(epoch_s, 315_532_800))
     return moment.tm_year, moment.tm_mon, moment.tm_mday, moment.tm_hour, moment.tm_min, moment.tm_sec
 
 
-def build_platform_wheel(machine: str, version: str, environment: Mapping[str, str]) -> Path:
+def build_platform_wheel(architecture: str, version: str, variables: Mapping[str, str]) -> Path:
     """Builds the wheel with programs for a machine, checks what they need and tries them.
 
     The MPI of the environment and libfuse stay outside: users have theirs.
     """
-    compiler = CrossCompiler(machine, WORK_FOLDER / f"compiler-{machine}")
-    print(f"Fetching libraries for {machine}", flush=True)
+    compiler = CrossCompiler(architecture, WORK_FOLDER / f"compiler-{architecture}")
+    print(f"Fetching libraries for {architecture}", flush=True)
     compiler.prepare()
     definitions = [
         f"--config-settings=cmake.define.{key}={value}" for key, value in compiler.list_definitions().items()
     ]
     # One folder deeper than other trees: the lab and the tests take the newest program of build/*.
-    options = [*definitions, f"--config-settings=build-dir=build/release-tree/{machine}"]
+    options = [*definitions, f"--config-settings=build-dir=build/release-tree/{architecture}"]
     options.append("--config-settings=install.strip=false")  # the strip of this machine knows no other
-    title = f"Building the platform wheel for {machine}"
-    wheel = build_wheel(title, {**environment, **compiler.find_variables()}, WORK_FOLDER / machine, *options)
-    folder = WORK_FOLDER / machine / "repaired"
-    platform = f"manylinux_{GLIBC.replace('.', '_')}_{machine}"
+    title = f"Building the platform wheel for {architecture}"
+    wheel = build_wheel(title, {**variables, **compiler.find_variables()}, WORK_FOLDER / architecture, *options)
+    folder = WORK_FOLDER / architecture / "repaired"
+    platform = f"manylinux_{GLIBC.replace('.', '_')}_{architecture}"
     # auto: it knows the names of this machine's platforms only, but finds that of the wheel.
     command = [sys.executable, "-m", "auditwheel", "repair", "--plat", "auto", "--only-plat", "-w", str(folder)]
     outside = [option for name in ("libmpi_abi.so.1", "libfuse3.so.3") for option in ("--exclude", name)]
-    run_step(f"Checking the platform wheel for {machine}", [*command, *outside, str(wheel)], environment)
+    run_step(f"Checking the platform wheel for {architecture}", [*command, *outside, str(wheel)], variables)
     (repaired,) = folder.glob("*.whl")
     if not repaired.stem.endswith(f"-{platform}"):
         raise ProgramError(f"{repaired.name} is not a wheel for {platform}.")
-    programs = WORK_FOLDER / machine / "programs"
-    check_wheel(repaired, machine, GLIBC, programs)
-    emulator = find_emulator(machine, compiler.system)
+    programs = WORK_FOLDER / architecture / "programs"
+    check_wheel(repaired, architecture, GLIBC, programs)
+    emulator = find_emulator(architecture, compiler.system)
     if emulator is None:
-        print(f"Programs of {machine} are not tried: qemu-user-static is not installed", flush=True)
+        print(f"Programs of {architecture} are not tried: qemu-user-static is not installed", flush=True)
     else:
-        print(f"Trying the programs of {machine}", flush=True)
+        print(f"Trying the programs of {architecture}", flush=True)
         run_programs(programs, emulator, version)
     return repaired
 
 
-def pack_engine(wheel: Path, machine: str, version: str, epoch: int) -> Path:
+def pack_engine(wheel: Path, architecture: str, version: str, commit_time_s: int) -> Path:
     """Packs the engine of the platform wheel with its license and formats into a tarball."""
-    name = f"sonde-engine-{version}-linux-{machine}"
+    name = f"sonde-engine-{version}-linux-{architecture}"
     with zipfile.ZipFile(wheel) as archive:
         members = {
             "bin/sonde-engine": archive.read("sonde/bin/sonde-engine"),
@@ -156,10 +156,10 @@ def pack_engine(wheel: Path, machine: str, version: str, epoch: int) -> Path:
     with tarfile.open(fileobj=tar, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         for member, content in sorted(members.items()):
             info = tarfile.TarInfo(f"{name}/{member}")
-            info.size, info.mtime = len(content), epoch
+            info.size, info.mtime = len(content), commit_time_s
             info.mode = 0o755 if member.startswith("bin/") else 0o644
             archive.addfile(info, io.BytesIO(content))
-    path.write_bytes(gzip.compress(tar.getvalue(), 9, mtime=epoch))
+    path.write_bytes(gzip.compress(tar.getvalue(), 9, mtime=commit_time_s))
     return path
 
 
@@ -172,14 +172,14 @@ def pack_sources(version: str) -> Path:
     return path
 
 
-def write_component_list(version: str, environment: Mapping[str, str]) -> None:
+def write_component_list(version: str, variables: Mapping[str, str]) -> None:
     """Writes the CycloneDX list of the lab's requirements, as pyproject.toml states them."""
     requirements = WORK_FOLDER / "requirements.txt"
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     requirements.write_text("\n".join(project["dependencies"]) + "\n", encoding="utf-8")
     output = RELEASE_FOLDER / f"sonde-{version}.cdx.json"
     command = [sys.executable, "-m", "cyclonedx_py", "requirements", "--output-reproducible", "--of", "JSON"]
-    run_step("Listing components", [*command, "-o", str(output), str(requirements)], environment)
+    run_step("Listing components", [*command, "-o", str(output), str(requirements)], variables)
 
 
 def main() -> None:

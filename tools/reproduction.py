@@ -106,18 +106,18 @@ class SimulatedRuns:
     system: System
 
 
-def read_experiment_with_settings(staging: SimulatedExperiment) -> Experiment:
+def read_experiment_with_settings(simulated_experiment: SimulatedExperiment) -> Experiment:
     """The experiment with as many repeats as are asked for, whatever its own text says of that."""
-    return read_experiment_with_repeats(staging.experiment, staging.repeats)
+    return read_experiment_with_repeats(simulated_experiment.experiment, simulated_experiment.repeats)
 
 
 @functools.cache
-def read_experiment_with_repeats(name: str, repeats: int) -> Experiment:
-    experiment = read_experiment(resolve_plan_source(name), find_plan=resolve_plan_source)
+def read_experiment_with_repeats(experiment_name: str, repeat_count: int) -> Experiment:
+    experiment = read_experiment(resolve_plan_source(experiment_name), find_plan=resolve_plan_source)
     document = dict(experiment.document)
     repeat_rule = document.get("repeat", {})
     document["repeat"] = {
-        "min": repeats,
+        "min": repeat_count,
         "seed": repeat_rule.get("seed", 1),
         "fresh": repeat_rule.get("fresh", "directory"),
     }
@@ -128,43 +128,49 @@ def read_experiment_with_repeats(name: str, repeats: int) -> Experiment:
     return make_experiment(document, experiment.origin)
 
 
-def read_changed_machine(staging: SimulatedExperiment, more: Mapping[str, Any] | None = None) -> System:
+def read_changed_machine(
+    simulated_experiment: SimulatedExperiment, extra_changes: Mapping[str, Any] | None = None
+) -> System:
     """The machine that the experiment names, with what is changed about it."""
-    storage = read_experiment_with_settings(staging).file.storage
+    storage = read_experiment_with_settings(simulated_experiment).file.storage
     assert storage is not None
     source = find_system_file(storage.system)
     with tempfile.TemporaryDirectory(prefix="sonde-reproduction-") as name:
-        if staging.extra_system:
+        if simulated_experiment.extra_system:
             parts = [
                 Path(source).read_text(encoding="utf-8"),
-                (ROOT / staging.extra_system).read_text(encoding="utf-8"),
+                (ROOT / simulated_experiment.extra_system).read_text(encoding="utf-8"),
             ]
             source = str(Path(name) / "system.toml")
             Path(source).write_text("\n".join(parts), encoding="utf-8")
         system = read_system(source)
-    return apply_changes(system, {**staging.changes, **(more or {})})
+    return apply_changes(system, {**simulated_experiment.changes, **(extra_changes or {})})
 
 
 def simulate_experiment(
-    staging: SimulatedExperiment,
+    simulated_experiment: SimulatedExperiment,
     archive: Archive,
-    claims: Sequence[str] = (),
-    more: Mapping[str, Any] | None = None,
+    claim_ids: Sequence[str] = (),
+    extra_changes: Mapping[str, Any] | None = None,
     profile: str = PROFILE,
 ) -> SimulatedRuns:
-    """Simulates every cell, or those that some claims look at. `more` changes the machine besides, for a control."""
-    control = dict(more or {})
-    faults = (*(() if control.pop("healthy", False) else staging.faults), *control.pop("faults", ()))
-    settings = (*staging.settings, *control.pop("settings", ()))
-    places, variants = control.pop("places", staging.places), control.pop("variants", staging.variants)
-    system = read_changed_machine(staging, control.pop("changes", {}))
+    """Simulates every cell, or those that some claims look at. `extra_changes` changes the machine besides, for a
+    control."""
+    control = dict(extra_changes or {})
+    faults = (*(() if control.pop("healthy", False) else simulated_experiment.faults), *control.pop("faults", ()))
+    settings = (*simulated_experiment.settings, *control.pop("settings", ()))
+    places, variants = (
+        control.pop("places", simulated_experiment.places),
+        control.pop("variants", simulated_experiment.variants),
+    )
+    system = read_changed_machine(simulated_experiment, control.pop("changes", {}))
     with tempfile.TemporaryDirectory(prefix="sonde-reproduction-") as name:
         folder = Path(name)
         (folder / "system.json").write_text(system.to_json(), encoding="utf-8")
         (folder / "storage").mkdir()
-        storage = read_experiment_with_settings(staging).file.storage
+        storage = read_experiment_with_settings(simulated_experiment).file.storage
         where = RunLocations(str(folder / "storage"), system=storage.system if storage else "")
-        request = create_request(read_experiment_with_settings(staging), profile, settings, where)
+        request = create_request(read_experiment_with_settings(simulated_experiment), profile, settings, where)
         launcher = SimulatedLauncher(simulator=find_simulator(), system=folder / "system.json", faults=faults)
         setup = RunSetup(find_engine(), archive)
         executor = SimulatedExecutor(
@@ -179,10 +185,10 @@ def simulate_experiment(
             request, archive, executor, RunnerObserver(on_message=lambda text: print(f"  {text}", file=sys.stderr))
         )
         prepared = runner.prepare_cells()
-        if claims:
+        if claim_ids:
             grid = CellGrid(request.experiment)
             wanted = {
-                cell.id for claim in claims for cell in grid.list_cells_of_claim(request.experiment.claims[claim])
+                cell.id for claim in claim_ids for cell in grid.list_cells_of_claim(request.experiment.claims[claim])
             }
             prepared = [cell for cell in prepared if cell.cell.id in wanted]
         runner.run_all_cells(prepared)
@@ -190,17 +196,20 @@ def simulate_experiment(
             raise SystemExit(EXIT_INTERRUPTED)
         results = read_group_results(archive, request.group)
         runs, judged = evaluate_results(
-            results, system, find_unmet_requirements(results, system), is_deterministic=staging.repeats == 1
+            results,
+            system,
+            find_unmet_requirements(results, system),
+            is_deterministic=simulated_experiment.repeats == 1,
         )
     return SimulatedRuns(results, runs, judged, system)
 
 
-def list_controls(staging: SimulatedExperiment) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def list_controls(simulated_experiment: SimulatedExperiment) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The claim of each control, and what it changes: those in the experiment, then those of the list of shapes."""
-    for expectation in read_experiment_with_settings(staging).file.expect:
+    for expectation in read_experiment_with_settings(simulated_experiment).file.expect:
         if expectation.control is not None:
             yield expectation.id, {"changes": expectation.control, "change": describe_control(expectation.control)}
-    for control in staging.controls:
+    for control in simulated_experiment.controls:
         changed = {key: value for key, value in control.items() if key != "claim"}
         yield str(control["claim"]), {"change": describe_control(changed), **changed}
 
@@ -213,21 +222,21 @@ def describe_control(control: Mapping[str, Any]) -> str:
     return ", ".join(f"{key} = {value}" for key, value in flat.items() if key != "changes")
 
 
-def find_claim_result(run: SimulatedRuns, claim: str) -> dict[str, str]:
-    return next(verdict for verdict in keep_figures.convert_claims_to_json(run.judged) if verdict["id"] == claim)
+def find_claim_result(run: SimulatedRuns, claim_id: str) -> dict[str, str]:
+    return next(verdict for verdict in keep_figures.convert_claims_to_json(run.judged) if verdict["id"] == claim_id)
 
 
-def hash_inputs(staging: SimulatedExperiment) -> str:
+def hash_inputs(simulated_experiment: SimulatedExperiment) -> str:
     """What the numbers follow from, as far as it is text: the experiment, its machine, and what is changed."""
     text = json.dumps(
         [
-            read_experiment_with_settings(staging).document,
-            read_changed_machine(staging).to_json(),
-            staging.settings,
-            staging.faults,
-            dict(staging.places),
-            [[claim, control] for claim, control in list_controls(staging)],
-            *([dict(staging.variants)] if staging.variants else []),
+            read_experiment_with_settings(simulated_experiment).document,
+            read_changed_machine(simulated_experiment).to_json(),
+            simulated_experiment.settings,
+            simulated_experiment.faults,
+            dict(simulated_experiment.places),
+            [[claim, control] for claim, control in list_controls(simulated_experiment)],
+            *([dict(simulated_experiment.variants)] if simulated_experiment.variants else []),
         ],
         sort_keys=True,
         default=str,
@@ -235,31 +244,31 @@ def hash_inputs(staging: SimulatedExperiment) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def locate_numbers_file(name: str) -> Path:
-    return NUMBERS_FOLDER / f"{name}.json"
+def locate_numbers_file(experiment_name: str) -> Path:
+    return NUMBERS_FOLDER / f"{experiment_name}.json"
 
 
-def is_up_to_date(staging: SimulatedExperiment) -> bool:
+def is_up_to_date(simulated_experiment: SimulatedExperiment) -> bool:
     """Whether the numbers of an experiment are there and follow from its text as it is."""
     try:
         return bool(
-            json.loads(locate_numbers_file(staging.experiment).read_text(encoding="utf-8"))["key"]
-            == hash_inputs(staging)
+            json.loads(locate_numbers_file(simulated_experiment.experiment).read_text(encoding="utf-8"))["key"]
+            == hash_inputs(simulated_experiment)
         )
     except (OSError, ValueError, KeyError):
         return False
 
 
-def reproduce_experiment(staging: SimulatedExperiment) -> dict[str, Any]:
+def reproduce_experiment(simulated_experiment: SimulatedExperiment) -> dict[str, Any]:
     """Everything that is kept of one experiment. Each control runs the cells of its claim."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="sonde-reproduction-") as name:
         archive = Archive(Path(name))
-        run = simulate_experiment(staging, archive, staging.only)
+        run = simulate_experiment(simulated_experiment, archive, simulated_experiment.only)
         if not run.results.runs:
             return {
-                "experiment": staging.experiment,
-                "key": hash_inputs(staging),
+                "experiment": simulated_experiment.experiment,
+                "key": hash_inputs(simulated_experiment),
                 "profile": PROFILE,
                 "runs": 0,
                 "figures": [],
@@ -269,22 +278,24 @@ def reproduce_experiment(staging: SimulatedExperiment) -> dict[str, Any]:
                 "controls": [],
                 "effects": [],
                 "claims": keep_figures.convert_claims_to_json(run.judged),
-                "conditions": staging.why,
+                "conditions": simulated_experiment.why,
                 "date": "",
             }
-        document = keep_figures.build_figures_document(run.results, run.runs, run.judged, staging.why, run.system.title)
+        document = keep_figures.build_figures_document(
+            run.results, run.runs, run.judged, simulated_experiment.why, run.system.title
+        )
         controls = []
-        for claim, control in list_controls(staging):
+        for claim, control in list_controls(simulated_experiment):
             changed = {key: value for key, value in control.items() if key != "change"}
-            verdict = find_claim_result(simulate_experiment(staging, archive, [claim], changed), claim)
+            verdict = find_claim_result(simulate_experiment(simulated_experiment, archive, [claim], changed), claim)
             controls.append(
                 {"id": claim, "change": control["change"], "verdict": verdict["verdict"], "found": verdict["found"]}
             )
     del document["date"]
-    print(f"{staging.experiment}: {time.monotonic() - began:.0f} s", file=sys.stderr)
+    print(f"{simulated_experiment.experiment}: {time.monotonic() - began:.0f} s", file=sys.stderr)
     return {
         **document,
-        "key": hash_inputs(staging),
+        "key": hash_inputs(simulated_experiment),
         "refusals": {**run.results.refusals, **run.results.failures},
         "controls": controls,
     }

@@ -63,9 +63,9 @@ def list_shapes() -> list[dict[str, Any]]:
 
 
 @functools.cache
-def read_numbers(name: str) -> dict[str, Any] | None:
+def read_numbers(experiment_name: str) -> dict[str, Any] | None:
     """Numbers of an experiment, where it was run."""
-    path = NUMBERS_FOLDER / f"{name}.json"
+    path = NUMBERS_FOLDER / f"{experiment_name}.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
@@ -113,11 +113,11 @@ def escape_table_cell(text: str) -> str:
     return re.sub(r"\s+", " ", text).replace("|", "\\|").strip()
 
 
-def list_table_lines(letter: str) -> Iterator[str]:
+def list_table_lines(document_letter: str) -> Iterator[str]:
     yield "| shape | published | asked for | outcome | found, and why | control |"
     yield "|---|---|---|---|---|---|"
     for shape in list_shapes():
-        if not shape["id"].startswith(f"{letter}-"):
+        if not shape["id"].startswith(f"{document_letter}-"):
             continue
         arguments = [
             describe_claim_results(shape),
@@ -137,25 +137,25 @@ def list_table_lines(letter: str) -> Iterator[str]:
         yield f"| {' | '.join(escape_table_cell(text) for text in cells)} |"
 
 
-def list_fitted_numbers(tables: Any, where: str = "") -> Iterator[tuple[str, str, str]]:
+def list_fitted_numbers(toml_value: Any, part_path: str = "") -> Iterator[tuple[str, str, str]]:
     """Part, value and note of every number of a system file that was fitted."""
-    if isinstance(tables, list):
-        for table_text in tables:
-            yield from list_fitted_numbers(table_text, where)
-    elif isinstance(tables, dict):
-        if tables.get("status") == "fitted" and "value" in tables:
-            yield where, str(tables["value"]), str(tables.get("note", ""))
+    if isinstance(toml_value, list):
+        for table_text in toml_value:
+            yield from list_fitted_numbers(table_text, part_path)
+    elif isinstance(toml_value, dict):
+        if toml_value.get("status") == "fitted" and "value" in toml_value:
+            yield part_path, str(toml_value["value"]), str(toml_value.get("note", ""))
             return
-        name = f"{where} {tables['id']}" if isinstance(tables.get("id"), str) else where
-        for key, value in tables.items():
+        name = f"{part_path} {toml_value['id']}" if isinstance(toml_value.get("id"), str) else part_path
+        for key, value in toml_value.items():
             if isinstance(value, list):
                 yield from list_fitted_numbers(value, name if name else key)
             else:
                 yield from list_fitted_numbers(value, f"{name}, {key}")
 
 
-def list_fitted_table_lines(system: str) -> list[str]:
-    tables = tomllib.loads((ROOT / "systems" / f"{system}.toml").read_text(encoding="utf-8"))
+def list_fitted_table_lines(system_name: str) -> list[str]:
+    tables = tomllib.loads((ROOT / "systems" / f"{system_name}.toml").read_text(encoding="utf-8"))
     rows: dict[tuple[str, str], list[str]] = {}
     for parts in tables.values():
         if not isinstance(parts, list):
@@ -195,13 +195,17 @@ def format_index_page() -> str:
 
 
 @functools.cache
-def list_simulated_experiments(folder: str) -> list[str]:
+def list_simulated_experiments(experiment_folder: str) -> list[str]:
     """Experiments of a document that were simulated."""
     names = read_shapes()["experiments"]
-    return [name for name in names if (ROOT / "experiments" / folder / f"{name}.toml").exists() and read_numbers(name)]
+    return [
+        name
+        for name in names
+        if (ROOT / "experiments" / experiment_folder / f"{name}.toml").exists() and read_numbers(name)
+    ]
 
 
-def format_document_page(folder: str, title: str) -> str:
+def format_document_page(experiment_folder: str, title: str) -> str:
     """Figures, tables and claims of every experiment of a document."""
     lines = [
         f"# {title}, simulated",
@@ -209,8 +213,8 @@ def format_document_page(folder: str, title: str) -> str:
         "All numbers are of a model, at the published scale. What they show: [](../reproduction.md).",
         "",
     ]
-    for name in list_simulated_experiments(folder):
-        text = tomllib.loads((ROOT / "experiments" / folder / f"{name}.toml").read_text(encoding="utf-8"))
+    for name in list_simulated_experiments(experiment_folder):
+        text = tomllib.loads((ROOT / "experiments" / experiment_folder / f"{name}.toml").read_text(encoding="utf-8"))
         lines += [f"## {text['title']}", "", f"<!-- simulated: {name} -->", ""]
     return "\n".join(lines)
 

@@ -45,10 +45,10 @@ class SuiteCount:
         return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
 
 
-def count_tests(junit: Path) -> SuiteCount:
+def count_tests(junit_file: Path) -> SuiteCount:
     """Adds up all suites of a JUnit file; a file that is missing or broken counts as one failure."""
     try:
-        root = ElementTree.parse(junit).getroot()  # nosec B314 # written by our own tests
+        root = ElementTree.parse(junit_file).getroot()  # nosec B314 # written by our own tests
     except (OSError, ElementTree.ParseError):
         return SuiteCount(0, 1, 0)
     suites = [root] if root.tag == "testsuite" else root.findall("testsuite")
@@ -67,10 +67,10 @@ def count_tests(junit: Path) -> SuiteCount:
     return SuiteCount(total("tests") - failed - skipped, failed, skipped)
 
 
-def count_skip_reasons(junit: Path) -> Counter[str]:
+def count_skip_reasons(junit_file: Path) -> Counter[str]:
     """Why tests were skipped, and how many for each reason."""
     try:
-        root = ElementTree.parse(junit).getroot()  # nosec B314 # written by our own tests
+        root = ElementTree.parse(junit_file).getroot()  # nosec B314 # written by our own tests
     except (OSError, ElementTree.ParseError):
         return Counter()
     return Counter(skipped.get("message", "no reason given") for skipped in root.iter("skipped"))
@@ -83,11 +83,16 @@ def make_test_environment() -> dict[str, str]:
 
 
 @contextmanager
-def compile_tests_in_background(pytest: list[str]) -> Iterator[None]:
+def compile_tests_in_background(pytest_command: list[str]) -> Iterator[None]:
     """Meanwhile the files of tests are compiled once; workers that start together would each do it."""
     nobody = subprocess.DEVNULL
     reading = subprocess.Popen(
-        [*pytest, "--collect-only"], cwd=ROOT, stdin=nobody, stdout=nobody, stderr=nobody, env=make_test_environment()
+        [*pytest_command, "--collect-only"],
+        cwd=ROOT,
+        stdin=nobody,
+        stdout=nobody,
+        stderr=nobody,
+        env=make_test_environment(),
     )
     try:
         yield
@@ -95,14 +100,14 @@ def compile_tests_in_background(pytest: list[str]) -> Iterator[None]:
         reading.wait()
 
 
-def run_tests(command: list[str], junit: Path) -> SuiteCount:
+def run_tests(command: list[str], junit_file: Path) -> SuiteCount:
     """Runs one half without a terminal to read from; its exit code counts even when its file shows no failure."""
-    junit.unlink(missing_ok=True)
+    junit_file.unlink(missing_ok=True)
     print("+", " ".join(command), flush=True)
     code = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, env=make_test_environment()).returncode
     if code == NOTHING_CHOSEN and "pytest" in command:
         return SuiteCount(0, 0, 0)
-    result = count_tests(junit)
+    result = count_tests(junit_file)
     return result if code == 0 or result.failed else SuiteCount(result.passed, 1, result.skipped)
 
 

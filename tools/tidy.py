@@ -40,71 +40,75 @@ def read_compile_commands() -> dict[str, list[str]]:
     return arguments_by_file
 
 
-def list_source_and_headers(arguments: list[str]) -> list[Path]:
+def list_source_and_headers(compiler_arguments: list[str]) -> list[Path]:
     """The source itself and the headers of ours that it includes."""
-    plain = [word for index, word in enumerate(arguments) if word != "-o" and arguments[index - 1] != "-o"]
+    plain = [
+        word for index, word in enumerate(compiler_arguments) if word != "-o" and compiler_arguments[index - 1] != "-o"
+    ]
     output = subprocess.run([*plain, "-MM"], cwd=TREE, check=True, capture_output=True, text=True).stdout
     names = output.replace("\\\n", " ").split(":", 1)[1].split()
     return [path for name in names if (path := (TREE / name).resolve()).is_relative_to(ROOT)]
 
 
-def compute_cache_key(arguments: list[str], version: str) -> str:
+def compute_cache_key(compiler_arguments: list[str], tidy_version: str) -> str:
     """What a clean file is kept under."""
-    sign = hashlib.sha256(version.encode() + (ROOT / ".clang-tidy").read_bytes())
-    sign.update(shlex.join(arguments).replace(str(ROOT), "").encode())
-    for path in list_source_and_headers(arguments):
+    sign = hashlib.sha256(tidy_version.encode() + (ROOT / ".clang-tidy").read_bytes())
+    sign.update(shlex.join(compiler_arguments).replace(str(ROOT), "").encode())
+    for path in list_source_and_headers(compiler_arguments):
         sign.update(path.read_bytes())
     return sign.hexdigest()
 
 
-def find_tidy_warnings(file: str, arguments: list[str], version: str) -> str | None:
+def find_tidy_warnings(source_file: str, compiler_arguments: list[str], tidy_version: str) -> str | None:
     """What clang-tidy says of a file; empty when it is clean, None when that was known."""
-    marker = CLEAN / compute_cache_key(arguments, version)
+    marker = CLEAN / compute_cache_key(compiler_arguments, tidy_version)
     if marker.exists():
         return None
     looked = subprocess.run(
-        [PROGRAM, "--quiet", "-p", TREE, "--extra-arg=-Wno-unknown-warning-option", file],
+        [PROGRAM, "--quiet", "-p", TREE, "--extra-arg=-Wno-unknown-warning-option", source_file],
         cwd=ROOT,
         check=False,
         capture_output=True,
         text=True,
     )
     if looked.returncode == 0:
-        marker.write_text(file + "\n", encoding="utf-8")
+        marker.write_text(source_file + "\n", encoding="utf-8")
         return ""
     return looked.stdout or looked.stderr
 
 
-def list_changed_files(root: Path) -> list[str]:
+def list_changed_files(repository: Path) -> list[str]:
     """Files of the folders that differ from the last commit, then those of each commit, the newest commit first."""
 
     def run_git(*arguments: str) -> list[str]:
         command = ["git", *arguments, "--", *FOLDERS]
-        return subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout.split()
+        return subprocess.run(command, cwd=repository, check=True, capture_output=True, text=True).stdout.split()
 
     uncommitted = run_git("diff", "--name-only", "HEAD")
     committed = run_git("log", "--max-count=200", "--format=", "--name-only")
     return list(dict.fromkeys([*uncommitted, *committed]))
 
 
-def select_newest_sources(changed_files: list[str], sources: list[str], root: Path, count: int) -> list[str]:
-    """The first `count` sources of the changed files.
+def select_newest_sources(changed_files: list[str], sources: list[str], repository: Path, max_count: int) -> list[str]:
+    """The first `max_count` sources of the changed files.
 
     A header stands for the source of the same name, or else for the first source that includes it.
     """
 
-    def find_source(header: str) -> str | None:
-        same_name = Path(header).with_suffix(".cpp").as_posix()
+    def find_source(header_file: str) -> str | None:
+        same_name = Path(header_file).with_suffix(".cpp").as_posix()
         if same_name in sources:
             return same_name
-        folder, _, included_name = header.partition("/")
+        folder, _, included_name = header_file.partition("/")
         directive = f'#include "{included_name}"'
         in_folder = (source for source in sources if source.startswith(f"{folder}/"))
-        return next((source for source in in_folder if directive in (root / source).read_text(encoding="utf-8")), None)
+        return next(
+            (source for source in in_folder if directive in (repository / source).read_text(encoding="utf-8")), None
+        )
 
     selected: dict[str, None] = {}
     for file in changed_files:
-        if len(selected) == count:
+        if len(selected) == max_count:
             break
         source = find_source(file) if file.endswith(".hpp") else file
         if source in sources:
@@ -112,13 +116,13 @@ def select_newest_sources(changed_files: list[str], sources: list[str], root: Pa
     return list(selected)
 
 
-def select_files(arguments: list[str], sources: list[str]) -> list[str]:
+def select_files(command_line_arguments: list[str], sources: list[str]) -> list[str]:
     """The sources that the command line asks for."""
-    if arguments[:1] == ["--newest"]:
-        if len(arguments) != 2 or not arguments[1].isdecimal():
+    if command_line_arguments[:1] == ["--newest"]:
+        if len(command_line_arguments) != 2 or not command_line_arguments[1].isdecimal():
             sys.exit("tidy: --newest needs a number of files, for example --newest 6")
-        return select_newest_sources(list_changed_files(ROOT), sources, ROOT, int(arguments[1]))
-    folders = [Path(argument).as_posix() for argument in arguments] or list(FOLDERS)
+        return select_newest_sources(list_changed_files(ROOT), sources, ROOT, int(command_line_arguments[1]))
+    folders = [Path(argument).as_posix() for argument in command_line_arguments] or list(FOLDERS)
     return [file for file in sources if any(Path(file).is_relative_to(folder) for folder in folders)]
 
 

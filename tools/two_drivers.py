@@ -72,37 +72,37 @@ class ComparedRate:
 
 
 def make_data_plan(
-    tasks: int, mib: int, *phases: tuple[str, Mapping[str, Any]], mapping: str = "per_task", **target: Any
+    task_count: int, mib_per_task: int, *phases: tuple[str, Mapping[str, Any]], mapping: str = "per_task", **target: Any
 ) -> Plan:
     """Each task moves so many MiB in a phase; phases are operations with what is laid over the plan."""
     return {
         "schema": "sonde-plan/2",
         "id": "two-drivers",
         "target": {"path": "/mnt", "min_free": 0, **target},
-        "tasks": {"processes": tasks},
+        "tasks": {"processes": task_count},
         "data": {
             "files": {"mapping": mapping},
-            "access": {"transfer": MIB, "block": mib * MIB, "segments": 1},
+            "access": {"transfer": MIB, "block": mib_per_task * MIB, "segments": 1},
             "io": {"direct": True},
         },
         "phases": [{"id": f"{number + 1}-{op}", "op": op, **over} for number, (op, over) in enumerate(phases)],
     }
 
 
-def make_metadata_plan(tasks: int, files: int) -> Plan:
+def make_metadata_plan(task_count: int, files_per_task: int) -> Plan:
     phases = ("mktree", "create", "stat", "remove")
     return {
         "schema": "sonde-plan/2",
         "id": "two-drivers",
         "target": {"path": "/mnt", "min_free": 0},
-        "tasks": {"processes": tasks},
-        "meta": {"tree": {"items_per_task": files, "scope": "per_task"}},
+        "tasks": {"processes": task_count},
+        "meta": {"tree": {"items_per_task": files_per_task, "scope": "per_task"}},
         "phases": [{"id": f"{number + 1}-{op}", "op": op} for number, op in enumerate(phases)],
     }
 
 
-def make_access(transfer: int, mib: int, order: str = "sequential") -> Mapping[str, Any]:
-    return {"access": {"transfer": transfer, "block": mib * MIB, "segments": 1, "order": order}}
+def make_access(transfer_bytes: int, mib_per_task: int, order: str = "sequential") -> Mapping[str, Any]:
+    return {"access": {"transfer": transfer_bytes, "block": mib_per_task * MIB, "segments": 1, "order": order}}
 
 
 BUFFERED = {"io": {"direct": False}}
@@ -161,9 +161,9 @@ CASES = (
 )
 
 
-def read_mean_rate(record: Path, phase: str) -> tuple[float, str]:
+def read_mean_rate(record_file: Path, phase_id: str) -> tuple[float, str]:
     """The mean rate of a phase and its unit."""
-    end = read_record(record).phases[phase].end
+    end = read_record(record_file).phases[phase_id].end
     assert end is not None
     total = end.rates.total or end.rates.transfer
     assert total is not None
@@ -174,15 +174,15 @@ def read_mean_rate(record: Path, phase: str) -> tuple[float, str]:
 
 @contextmanager
 def mount_machine(
-    system: Path, folder: Path, faults: Sequence[str], more: Sequence[str] = PACE_OPTIONS
+    system_file: Path, folder: Path, fault_texts: Sequence[str], extra_arguments: Sequence[str] = PACE_OPTIONS
 ) -> Iterator[Path]:
-    """The machine as a file system; `more`: further words of the command."""
+    """The machine as a file system; `extra_arguments`: further words of the command."""
     directory, store = folder / "machine", folder / "store"
     directory.mkdir(exist_ok=True)
     store.mkdir(exist_ok=True)
-    arguments = [str(find_mounter()), "mount", str(directory), "--system", str(system), "--store", str(store)]
-    arguments += more
-    for fault in faults:
+    arguments = [str(find_mounter()), "mount", str(directory), "--system", str(system_file), "--store", str(store)]
+    arguments += extra_arguments
+    for fault in fault_texts:
         arguments += ["--fault", fault]
     subprocess.run(arguments, check=True, capture_output=True)
     try:
@@ -252,13 +252,13 @@ def find_memory_folder() -> str | None:
     return memory_files if Path(memory_files).is_dir() else None
 
 
-def format_table(rows: Sequence[ComparedRate]) -> str:
+def format_table(compared_rates: Sequence[ComparedRate]) -> str:
     arguments = {case.name: case.description for case in CASES}
     lines = ["| plan | what it does | phase | virtual time | mounted | difference |", "|---|---|---|---|---|---|"]
-    for row in rows:
+    for row in compared_rates:
         scale = 1e6 if row.unit == "MB/s" else 1
         both = f"{row.simulated / scale:.4g} {row.unit} | {row.mounted / scale:.4g} {row.unit}"
-        first = row is rows[0] or rows[rows.index(row) - 1].case != row.case
+        first = row is compared_rates[0] or compared_rates[compared_rates.index(row) - 1].case != row.case
         label = f"{row.case} | {arguments[row.case]}" if first else " | "
         lines.append(f"| {label} | {row.phase.split('-', 1)[1]} | {both} | {row.error:+.1%} |")
     return "\n".join(lines) + "\n"

@@ -164,9 +164,14 @@ def test_tests_that_run_the_line_come_first() -> None:
         next(change for change in python_changes.list_python_changes(file, source) if change.line == line)
         for line in (1, 4, 7)
     )
-    assert baseline.tests_of(inside, source) == [f"{far}::dear", f"{far}::cheap"]
-    assert baseline.tests_of(constant, source) == [f"{near}::cheap", f"{near}::dear", f"{far}::dear", f"{far}::cheap"]
-    assert baseline.tests_of(nobody, source) == []
+    assert baseline.list_tests_of_change(inside, source) == [f"{far}::dear", f"{far}::cheap"]
+    assert baseline.list_tests_of_change(constant, source) == [
+        f"{near}::cheap",
+        f"{near}::dear",
+        f"{far}::dear",
+        f"{far}::cheap",
+    ]
+    assert baseline.list_tests_of_change(nobody, source) == []
 
 
 def test_a_second_run_in_the_same_tree_is_refused_and_names_the_first(tmp_path: Path) -> None:

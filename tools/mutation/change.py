@@ -30,15 +30,26 @@ class SourceChange:
         """What stays the same when other lines of the file come and go."""
         return self.file, self.before, self.after
 
-    def apply_to(self, source: str) -> str:
-        return source[: self.begin] + self.text + source[self.end :]
+    def apply_to(self, source_text: str) -> str:
+        return source_text[: self.begin] + self.text + source_text[self.end :]
 
 
-def make_source_change(file: str, source: str, begin: int, end: int, text: str, operator: str) -> SourceChange:
+def make_source_change(
+    source_file: str, source_text: str, begin_offset: int, end_offset: int, new_text: str, change_kind: str
+) -> SourceChange:
     """A change with the lines that it touches."""
-    first = source.rfind("\n", 0, begin) + 1
-    last = source.find("\n", end)
-    last = len(source) if last < 0 else last
-    lines = source[first:last], source[first:begin] + text + source[end:last]
+    first = source_text.rfind("\n", 0, begin_offset) + 1
+    last = source_text.find("\n", end_offset)
+    last = len(source_text) if last < 0 else last
+    lines = source_text[first:last], source_text[first:begin_offset] + new_text + source_text[end_offset:last]
     before, after = (" ".join(line.split()) for line in lines)
-    return SourceChange(file, begin, end, text, operator, source.count("\n", 0, begin) + 1, before, after)
+    return SourceChange(
+        source_file,
+        begin_offset,
+        end_offset,
+        new_text,
+        change_kind,
+        source_text.count("\n", 0, begin_offset) + 1,
+        before,
+        after,
+    )

@@ -36,37 +36,37 @@ _CHOICE = re.compile(r"([\w.\[\]]+)(?: < | > | <= | >= )([\w.\[\]]+) \? (?:\1 : 
 _NAMES_ONLY = re.compile(r"\b(explicit|reserve|assert|noexcept)\b")
 
 
-def blank_comments_and_strings(source: str) -> str:
+def blank_comments_and_strings(source_text: str) -> str:
     """The source with spaces in place of comments and of what stands in quotes, at the same places."""
     pattern = re.compile(r'//[^\n]*|/\*.*?\*/|R"\((.*?)\)"|"(?:\\.|[^"\\\n])*"|(?<!\w)\'(?:\\.|[^\'\\\n])\'', re.DOTALL)
-    return pattern.sub(lambda hit: _blank(hit[0]), source)
+    return pattern.sub(lambda hit: _blank_quoted_text(hit[0]), source_text)
 
 
-def _blank(text: str) -> str:
+def _blank_quoted_text(text: str) -> str:
     if text[0] in "\"'" or text[0] == "R":  # quotes stay, so that an operator beside them is still one
         inner = re.sub(r"[^\n]", "\x00", text)
         return text[0] + inner[1:-1] + text[-1]
     return re.sub(r"[^\n]", " ", text)
 
 
-def list_cpp_changes(file: str, source: str) -> list[SourceChange]:
+def list_cpp_changes(source_file: str, source_text: str) -> list[SourceChange]:
     """All changes of a file, in the order of its text."""
-    return sorted(set(_find_changes(file, source)))
+    return sorted(set(_find_changes(source_file, source_text)))
 
 
-def _list_changed_numbers(text: str, fraction: str | None, power: str | None, suffix: str) -> Iterator[str]:
-    if fraction or power:
-        number = float(text.replace("'", "") + (fraction or "") + (power or ""))
+def _list_changed_numbers(number_text: str, fraction: str | None, exponent: str | None, suffix: str) -> Iterator[str]:
+    if fraction or exponent:
+        number = float(number_text.replace("'", "") + (fraction or "") + (exponent or ""))
         yield (repr(number * 2) if number else "1.0") + suffix
         return
-    number = int(text.replace("'", ""), 16 if text.startswith("0x") else 10)
+    number = int(number_text.replace("'", ""), 16 if number_text.startswith("0x") else 10)
     yield f"{number + 1}{suffix}"
     if number > 1:
         yield f"{number - 1}{suffix}"
 
 
-def _find_changes(file: str, source: str) -> Iterator[SourceChange]:
-    plain = blank_comments_and_strings(source)
+def _find_changes(source_file: str, source_text: str) -> Iterator[SourceChange]:
+    plain = blank_comments_and_strings(source_text)
     booleans = [(match.end(), _find_end_of_block(plain, match.end())) for match in _BOOL_FUNCTION.finditer(plain)]
     skipped = [
         (offset, offset + len(line))
@@ -75,9 +75,11 @@ def _find_changes(file: str, source: str) -> Iterator[SourceChange]:
     ]
     skipped += _find_code_of_other_machines(plain)
 
-    def put(begin: int, end: int, text: str, operator: str) -> Iterator[SourceChange]:
-        if not any(first <= begin < last for first, last in skipped):
-            yield make_source_change(file, source, begin, end, text, operator)
+    def make_change_outside_skipped_ranges(
+        begin_offset: int, end_offset: int, new_text: str, change_kind: str
+    ) -> Iterator[SourceChange]:
+        if not any(first <= begin_offset < last for first, last in skipped):
+            yield make_source_change(source_file, source_text, begin_offset, end_offset, new_text, change_kind)
 
     choices = [(match.start(), match.end(2)) for match in _CHOICE.finditer(plain)]
     for hit in _OPERATOR.finditer(plain):
@@ -85,26 +87,32 @@ def _find_changes(file: str, source: str) -> Iterator[SourceChange]:
             continue
         if hit[1] in (" + ", " += ", " << ") and '"' in plain[hit.start() - 1] + plain[hit.end()]:
             continue  # of text
-        yield from put(hit.start(), hit.end(), _OPERATORS[hit[1]], "operator")
+        yield from make_change_outside_skipped_ranges(hit.start(), hit.end(), _OPERATORS[hit[1]], "operator")
     for hit in _NUMBER.finditer(plain):
         for text in _list_changed_numbers(hit[1], hit[2], hit[3], hit[4]):
-            yield from put(hit.start(), hit.end(), text, "constant")
+            yield from make_change_outside_skipped_ranges(hit.start(), hit.end(), text, "constant")
     for hit in _WORD.finditer(plain):
-        yield from put(hit.start(), hit.end(), "false" if hit[1] == "true" else "true", "constant")
+        yield from make_change_outside_skipped_ranges(
+            hit.start(), hit.end(), "false" if hit[1] == "true" else "true", "constant"
+        )
     for hit in _NOT.finditer(plain):
-        yield from put(hit.start(), hit.end(), "", "sign or not")
+        yield from make_change_outside_skipped_ranges(hit.start(), hit.end(), "", "sign or not")
     for hit in _STEP.finditer(plain):
-        yield from put(hit.start(), hit.end(), "--" if hit[1] == "++" else "++", "operator")
+        yield from make_change_outside_skipped_ranges(
+            hit.start(), hit.end(), "--" if hit[1] == "++" else "++", "operator"
+        )
     for hit in _CALL.finditer(plain):
-        yield from put(hit.start(1), hit.end(1), "", "statement removed")
+        yield from make_change_outside_skipped_ranges(hit.start(1), hit.end(1), "", "statement removed")
     for hit in _IF.finditer(plain):
-        yield from put(hit.start(1), hit.end(1), f"!({source[hit.start(1) : hit.end(1)]})", "condition")
+        yield from make_change_outside_skipped_ranges(
+            hit.start(1), hit.end(1), f"!({source_text[hit.start(1) : hit.end(1)]})", "condition"
+        )
     for hit in _RETURN.finditer(plain):
         if any(first <= hit.start() < last for first, last in booleans):
             for text in ("true", "false"):
-                yield from put(hit.start(), hit.end(), text, "returned constant")
+                yield from make_change_outside_skipped_ranges(hit.start(), hit.end(), text, "returned constant")
         elif hit[1] not in ("{}", "nullptr", "std::nullopt", "*this", "0"):
-            yield from put(hit.start(), hit.end(), "{}", "returned constant")
+            yield from make_change_outside_skipped_ranges(hit.start(), hit.end(), "{}", "returned constant")
 
 
 def _find_code_of_other_machines(text: str) -> Iterator[tuple[int, int]]:
@@ -135,11 +143,11 @@ def _list_lines_with_offsets(text: str) -> Iterator[tuple[int, str]]:
         offset += len(line)
 
 
-def _find_end_of_block(text: str, begin: int) -> int:
-    """Behind the bracket that closes the block that was opened before `begin`."""
+def _find_end_of_block(plain_source: str, begin_offset: int) -> int:
+    """Behind the bracket that closes the block that was opened before `begin_offset`."""
     depth = 1
-    for index in range(begin, len(text)):
-        depth += {"{": 1, "}": -1}.get(text[index], 0)
+    for index in range(begin_offset, len(plain_source)):
+        depth += {"{": 1, "}": -1}.get(plain_source[index], 0)
         if depth == 0:
             return index
-    return len(text)
+    return len(plain_source)

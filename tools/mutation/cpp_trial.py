@@ -72,9 +72,9 @@ def build_test_program(module: Module) -> ProgramBuild:
     )
 
 
-def _read_link_command(target: str) -> list[str]:
+def _read_link_command(ninja_target: str) -> list[str]:
     """The command that joins the objects of a target."""
-    command = ["ninja", "-C", str(TREE), "-t", "commands", target]
+    command = ["ninja", "-C", str(TREE), "-t", "commands", ninja_target]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1]
     return shlex.split(output.split("&&")[1] if "&&" in output else output)
 
@@ -142,12 +142,16 @@ def try_cpp_change(
     )
 
 
-def _link_with_changed_objects(link: list[str], changed: dict[str, str], output: Path, folder: Path) -> bool:
+def _link_with_changed_objects(
+    link_command: list[str], changed_object_by_object: dict[str, str], output_file: Path, folder: Path
+) -> bool:
     """Joins the objects of a target, the changed ones first; false when they do not fit together."""
-    arguments = [word for word in link if word not in changed]
+    arguments = [word for word in link_command if word not in changed_object_by_object]
     position = next(index for index, word in enumerate(arguments) if word.endswith(".o"))
-    arguments[position:position] = [changed[word] for word in link if word in changed]
-    arguments[arguments.index("-o") + 1] = str(output)
+    arguments[position:position] = [
+        changed_object_by_object[word] for word in link_command if word in changed_object_by_object
+    ]
+    arguments[arguments.index("-o") + 1] = str(output_file)
     done = subprocess.run(arguments, cwd=TREE, capture_output=True, text=True)
     if done.returncode != 0:
         (folder / "linker.txt").write_text(done.stderr, encoding="utf-8")
@@ -164,10 +168,10 @@ def get_unchanged_library(build: ProgramBuild) -> Path | None:
     return TREE / build.link_library[build.link_library.index("-o") + 1] if build.link_library else None
 
 
-def run_test_program(tests: Path, module: Module, folder: Path, cpu_s: float) -> str:
+def run_test_program(test_program: Path, module: Module, folder: Path, cpu_s: float) -> str:
     """Runs the module's tests of a test program, stopping at the first that fails."""
     sources = ",".join(f"*{folder}/*" for folder in module.tests)
-    command = [str(tests), f"--source-file={sources}", "--abort-after=1"]
+    command = [str(test_program), f"--source-file={sources}", "--abort-after=1"]
     for variables in module.environments:
         became = run_tests_with_limits(command, folder, folder / "output.txt", variables, cpu_s)
         if became != SURVIVED:
@@ -175,12 +179,12 @@ def run_test_program(tests: Path, module: Module, folder: Path, cpu_s: float) ->
     return SURVIVED
 
 
-def run_library_tests(so: Path, module: Module, folder: Path, cpu_s: float) -> str:
+def run_library_tests(library_file: Path, module: Module, folder: Path, cpu_s: float) -> str:
     """Runs the tests that load the library into other programs, stopping at the first that fails. They end a program
     that hangs by a time limit of their own, which is none of ours: it counts as one."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:randomly",
                "-m", "not nightly", f"--basetemp={folder}/pytest", *module.by_library]  # fmt: skip
-    variables = {"SONDE_PRELOAD": str(so), "PYTHONPATH": str(ROOT / "lab"), "PYTHONDONTWRITEBYTECODE": "1"}
+    variables = {"SONDE_PRELOAD": str(library_file), "PYTHONPATH": str(ROOT / "lab"), "PYTHONDONTWRITEBYTECODE": "1"}
     output = folder / "by-library.txt"
     became = run_tests_with_limits(command, ROOT, output, variables, cpu_s)
     output_text = output.read_text(encoding="utf-8", errors="replace")

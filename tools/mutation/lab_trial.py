@@ -48,14 +48,14 @@ class ModuleBaseline:
     good: bool
     stamp: str
 
-    def tests_of(self, change: SourceChange, source: str) -> list[str]:
+    def list_tests_of_change(self, change: SourceChange, source_text: str) -> list[str]:
         """The tests that can notice a change: first those that run its lines, then those that share a file with them.
         What is made once for many tests is counted for the first of them, so the others of its file come along. What
         runs when the lab is imported any of them may notice: first come those whose file imports from there."""
         lines = self.reached.get(change.file, {})
-        last = change.line + change.before.count("\n") + source[change.begin : change.end].count("\n")
+        last = change.line + change.before.count("\n") + source_text[change.begin : change.end].count("\n")
         first = {test for line in range(change.line, last + 1) for test in lines.get(line, ())}
-        if "" in first or (not first and not _is_in_function(source, change)):
+        if "" in first or (not first and not _is_in_function(source_text, change)):
             first = {test for tests in lines.values() for test in tests if test}
             # a file whose tests run no line of the module looks at other programs, which do not see the change
             files = {
@@ -64,26 +64,26 @@ class ModuleBaseline:
             near = _select_test_files_importing(change.file, {test.split("::")[0] for test in self.seconds})
             able = [test for test in self.seconds if test.split("::")[0] in files | near]
             order = {test: (test.split("::")[0] not in near, test not in first) for test in able}
-            return sorted(able, key=lambda test: (*order[test], self.cost(test)))
+            return sorted(able, key=lambda test: (*order[test], self.get_seconds_of_test(test)))
         files = {test.split("::")[0] for test in first}
         others = {test for test in self.seconds if test.split("::")[0] in files} - first
-        return [*sorted(first, key=self.cost), *sorted(others, key=self.cost)]
+        return [*sorted(first, key=self.get_seconds_of_test), *sorted(others, key=self.get_seconds_of_test)]
 
-    def cost(self, test: str) -> float:
-        return self.seconds.get(test, 0.0)
+    def get_seconds_of_test(self, test_id: str) -> float:
+        return self.seconds.get(test_id, 0.0)
 
 
-def _select_test_files_importing(source: str, files: Iterable[str]) -> set[str]:
+def _select_test_files_importing(source_file: str, test_files: Iterable[str]) -> set[str]:
     """Those of the files of tests that import something from a source of the lab."""
-    module = re.escape(".".join(Path(source).relative_to("lab").with_suffix("").parts))
+    module = re.escape(".".join(Path(source_file).relative_to("lab").with_suffix("").parts))
     imported = re.compile(rf"^(?:from|import) {module}\b", re.MULTILINE)
-    return {file for file in files if imported.search((ROOT / file).read_text(encoding="utf-8"))}
+    return {file for file in test_files if imported.search((ROOT / file).read_text(encoding="utf-8"))}
 
 
-def _is_in_function(source: str, change: SourceChange) -> bool:
+def _is_in_function(source_text: str, change: SourceChange) -> bool:
     inside = [
         node
-        for node in ast.walk(ast.parse(source))
+        for node in ast.walk(ast.parse(source_text))
         if isinstance(node, ast.FunctionDef) and node.body[0].lineno <= change.line <= (node.end_lineno or 0)
     ]
     return bool(inside)
@@ -101,14 +101,14 @@ def preload_modules() -> None:
         importlib.import_module(name)
 
 
-def _run_pytest(arguments: Sequence[str], plugins: Sequence[object], output: Path) -> int:
+def _run_pytest(pytest_arguments: Sequence[str], plugins: Sequence[object], output_file: Path) -> int:
     """Runs pytest here, in a process of its own; what it says goes to a file."""
-    where = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    where = os.open(output_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(where, 1)
     os.dup2(where, 2)
     import hypothesis.configuration
 
-    hypothesis.configuration.set_hypothesis_home_dir(output.with_suffix(".hypothesis"))
+    hypothesis.configuration.set_hypothesis_home_dir(output_file.with_suffix(".hypothesis"))
     sys.path.insert(0, str(LAB))
     os.chdir(ROOT)
     options = [
@@ -124,7 +124,7 @@ def _run_pytest(arguments: Sequence[str], plugins: Sequence[object], output: Pat
         "-W",
         "ignore::pytest.PytestAssertRewriteWarning",
     ]
-    return int(pytest.main([*options, *arguments], plugins=[*plugins]))
+    return int(pytest.main([*options, *pytest_arguments], plugins=[*plugins]))
 
 
 class _TestTimer:
@@ -142,7 +142,7 @@ class _TestTimer:
         self.seconds[item.nodeid] = time.process_time() - began
 
 
-def measure_baseline(module: Module, output: Path) -> str:
+def measure_baseline(module: Module, baseline_file: Path) -> str:
     """Runs all tests of a module with its sources as they are; writes what the baseline holds. In a forked process."""
     from coverage import Coverage
 
@@ -150,7 +150,7 @@ def measure_baseline(module: Module, output: Path) -> str:
     coverage.start()
     plugin = _TestTimer(coverage)
     arguments = [*(str(file.relative_to(ROOT)) for file in module.test_files()), "-m", "not serial and not browser"]
-    code = _run_pytest(arguments, [plugin], output.with_suffix(".log"))
+    code = _run_pytest(arguments, [plugin], baseline_file.with_suffix(".log"))
     coverage.stop()
     data = coverage.get_data()
     reached: dict[str, dict[int, list[str]]] = {}
@@ -161,12 +161,12 @@ def measure_baseline(module: Module, output: Path) -> str:
     text = json.dumps(
         {"seconds": plugin.seconds, "reached": reached, "good": code == 0, "stamp": hash_lab_and_tests(module)}
     )
-    output.write_text(text, encoding="utf-8")
+    baseline_file.write_text(text, encoding="utf-8")
     return SURVIVED
 
 
-def read_baseline(file: Path) -> ModuleBaseline:
-    document = json.loads(file.read_text(encoding="utf-8"))
+def read_baseline(baseline_file: Path) -> ModuleBaseline:
+    document = json.loads(baseline_file.read_text(encoding="utf-8"))
     reached = {name: {int(line): tests for line, tests in lines.items()} for name, lines in document["reached"].items()}
     return ModuleBaseline(document["seconds"], reached, document["good"], document.get("stamp", ""))
 
@@ -201,9 +201,9 @@ class _TestOrder:
         items[:] = sorted(chosen, key=lambda item: self.order[item.nodeid])
 
 
-def try_lab_change(change: SourceChange, tests: Sequence[str], output: Path) -> str:
+def try_lab_change(change: SourceChange, test_ids: Sequence[str], output_file: Path) -> str:
     """What the tests make of a change. In a forked process."""
     sys.meta_path.insert(0, _ChangedModuleImporter(change))
-    files = dict.fromkeys(test.split("::")[0] for test in tests)
-    code = _run_pytest(["-x", *files], [_TestOrder(tests)], output)
+    files = dict.fromkeys(test.split("::")[0] for test in test_ids)
+    code = _run_pytest(["-x", *files], [_TestOrder(test_ids)], output_file)
     return SURVIVED if code == 0 else KILLED

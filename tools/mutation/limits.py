@@ -62,33 +62,33 @@ class ProcessActivity:
     """One of their threads runs, waits for a processor or waits for storage."""
 
 
-def _read_process_stat(folder: str) -> list[str]:
+def _read_process_stat(process_folder: str) -> list[str]:
     """The words of a process's `stat` after its name; [] when it has gone."""
     try:
-        text = Path(folder, "stat").read_text(encoding="utf-8", errors="replace")
+        text = Path(process_folder, "stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return []
     return text.rpartition(")")[2].split()
 
 
-def _list_processes_of_session(root: int) -> dict[int, list[str]]:
-    """The process `root`, its descendants and the others of its session, each with its status."""
+def _list_processes_of_session(session_leader: int) -> dict[int, list[str]]:
+    """The process `session_leader`, its descendants and the others of its session, each with its status."""
     status_by_pid = {int(name): _read_process_stat(f"/proc/{name}") for name in os.listdir("/proc") if name.isdigit()}
     every = {pid: arguments for pid, arguments in status_by_pid.items() if arguments}
 
     def belongs(pid: int) -> bool:
-        if int(every[pid][3]) == root:
+        if int(every[pid][3]) == session_leader:
             return True
-        while pid in every and pid != root:
+        while pid in every and pid != session_leader:
             pid = int(every[pid][1])
-        return pid == root
+        return pid == session_leader
 
     return {pid: arguments for pid, arguments in every.items() if belongs(pid)}
 
 
-def read_activity(root: int) -> ProcessActivity:
-    """Of the process `root`, its descendants and the others of its session."""
-    processes = _list_processes_of_session(root)
+def read_activity(session_leader: int) -> ProcessActivity:
+    """Of the process `session_leader`, its descendants and the others of its session."""
+    processes = _list_processes_of_session(session_leader)
     ticks = sum(int(word) for arguments in processes.values() for word in arguments[11:15])
     states = set()
     for pid in processes:
@@ -98,9 +98,9 @@ def read_activity(root: int) -> ProcessActivity:
     return ProcessActivity(ticks / _TICKS, bool(states & {"R", "D"}))
 
 
-def kill_processes_of_session(root: int) -> None:
+def kill_processes_of_session(session_leader: int) -> None:
     """Kills a process, its descendants and the others of its session."""
-    for pid in _list_processes_of_session(root):
+    for pid in _list_processes_of_session(session_leader):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 
@@ -136,21 +136,26 @@ class HangWatch:
         return used < _IDLE_CPU_S and busy < _IDLE_SHARE
 
 
-def classify_exit_status(status: int) -> str:
+def classify_exit_status(exit_status: int) -> str:
     """What a test program's exit status, negative for a signal, says of a change."""
-    if -status in (signal.SIGXCPU, signal.SIGKILL):
+    if -exit_status in (signal.SIGXCPU, signal.SIGKILL):
         return TIMEOUT
-    return SURVIVED if status == 0 else KILLED
+    return SURVIVED if exit_status == 0 else KILLED
 
 
 def run_tests_with_limits(
-    command: Sequence[str], where: Path, output: Path, variables: Mapping[str, str], cpu_s: float,
+    test_command: Sequence[str],
+    working_directory: Path,
+    output_file: Path,
+    added_variables: Mapping[str, str],
+    cpu_s: float,
     idle_s: float = IDLE_S,
-) -> str:  # fmt: skip
+) -> str:
     """Runs a test program; what it says goes to a file. Each of its processes may take `cpu_s` of processor time."""
-    with output.open("w", encoding="utf-8") as file:
+    with output_file.open("w", encoding="utf-8") as file:
         process = subprocess.Popen(
-            command, cwd=where, env={**os.environ, **variables}, stdin=subprocess.DEVNULL, stdout=file, stderr=file,
+            test_command, cwd=working_directory, env={**os.environ, **added_variables}, stdin=subprocess.DEVNULL,
+            stdout=file, stderr=file,
             preexec_fn=lambda: limit_processor(cpu_s),
         )  # fmt: skip
     watch = HangWatch(process.pid, idle_s)

@@ -32,12 +32,12 @@ class ChangeOutcome:
         )
 
 
-def read_outcomes(file: Path) -> dict[Key, ChangeOutcome]:
+def read_outcomes(results_file: Path) -> dict[Key, ChangeOutcome]:
     """The newest outcome of each change in a results file; {} when there is none."""
-    if not file.is_file():
+    if not results_file.is_file():
         return {}
     outcomes = {}
-    for line in file.read_text(encoding="utf-8").splitlines():
+    for line in results_file.read_text(encoding="utf-8").splitlines():
         document = json.loads(line)
         module, became, seconds = (document.pop(name) for name in ("module", "became", "seconds"))
         outcome = ChangeOutcome(module, SourceChange(**document), became, seconds)

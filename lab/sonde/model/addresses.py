@@ -11,7 +11,7 @@ import ipaddress
 from functools import cache
 
 from sonde.model.errors import UserError
-from sonde.model.ranges import MAX_NAMES, expand_name_range
+from sonde.model.ranges import MAX_EXPANDED_NAMES, expand_name_range
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -59,7 +59,9 @@ def expand_address_range(range_text: str) -> tuple[str, ...]:
     count = int(last) - int(first) + 1
     if count < 1:
         raise AddressError(f'"{range_text}" runs downwards; write the smaller address first.')
-    if count > MAX_NAMES:
-        raise AddressError(f'"{range_text}" stands for {count:,} addresses; more than {MAX_NAMES:,} cannot be meant.')
+    if count > MAX_EXPANDED_NAMES:
+        raise AddressError(
+            f'"{range_text}" stands for {count:,} addresses; more than {MAX_EXPANDED_NAMES:,} cannot be meant.'
+        )
     kind = type(first)
     return tuple(str(kind(number)) for number in range(int(first), int(last) + 1))

@@ -12,5 +12,5 @@ MIN_SMALL_FILE_PHASE_S = 0.1
 MIN_SUSTAINED_S = 50.0
 """Seconds. A shorter phase may have ended in caches of devices or servers."""
 
-MAX_COLD_RESIDENCY = 0.01
+MAX_RESIDENCY_OF_COLD_FILE = 0.01
 """Largest fraction of the data in the page cache before a read that still counts as a read from storage."""

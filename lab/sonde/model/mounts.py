@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-MOUNTINFO = Path("/proc/self/mountinfo")
+MOUNTINFO_FILE = Path("/proc/self/mountinfo")
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def find_mount_of_path(file_path: str, mountinfo_text: str | None = None) -> Mou
     """The mount of a path: the longest mount point that is a prefix of it; with several the last one."""
     real = os.path.realpath(file_path)
     mounts = parse_mountinfo(
-        MOUNTINFO.read_text(encoding="utf-8", errors="replace") if mountinfo_text is None else mountinfo_text
+        MOUNTINFO_FILE.read_text(encoding="utf-8", errors="replace") if mountinfo_text is None else mountinfo_text
     )
     matches = [mount for mount in mounts if real == mount.location or real.startswith(mount.location.rstrip("/") + "/")]
     best = max((len(mount.location) for mount in matches), default=0)

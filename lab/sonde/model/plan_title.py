@@ -14,16 +14,16 @@ from typing import Any
 from sonde.model.errors import UnitError
 from sonde.model.units import format_bytes, parse_bytes
 
-_PLACEHOLDER = re.compile(r"\{([a-z0-9_]+(?:\.[A-Za-z0-9_-]+)+)\}")
+_PLACEHOLDER_PATTERN = re.compile(r"\{([a-z0-9_]+(?:\.[A-Za-z0-9_-]+)+)\}")
 # Members that are sizes also where the plan states a number without a unit.
 _SIZE_MEMBERS = ("volume", "transfer", "block", "size", "stride", "offset", "gap")
 # So many values of a swept member are listed; of more the first and the last.
-_MAX_VALUES = 3
+_MAX_LISTED_VALUES = 3
 
 
 def list_title_members(title: str) -> list[str]:
     """The paths of the members that a title states."""
-    return _PLACEHOLDER.findall(title)
+    return _PLACEHOLDER_PATTERN.findall(title)
 
 
 def compose_title(title: str, resolved_plans: Sequence[Mapping[str, Any]]) -> str:
@@ -32,11 +32,11 @@ def compose_title(title: str, resolved_plans: Sequence[Mapping[str, Any]]) -> st
     def format_values(match: re.Match[str]) -> str:
         values = [value for plan in resolved_plans if (value := _find_member(plan, match[1])) is not None]
         texts = list(dict.fromkeys(_format_value(match[1], value) for value in values))
-        if len(texts) > _MAX_VALUES:
+        if len(texts) > _MAX_LISTED_VALUES:
             return f"{texts[0]} to {texts[-1]}"
         return ", ".join(texts) or match[0]
 
-    return _PLACEHOLDER.sub(format_values, title)
+    return _PLACEHOLDER_PATTERN.sub(format_values, title)
 
 
 def _find_member(plan_document: Mapping[str, Any], member_path: str) -> Any:

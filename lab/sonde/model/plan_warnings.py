@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from sonde.model.plan import Plan
 
-_MIN_PLAUSIBLE_TRANSFER = 8  # bytes: one double, the smallest plausible transfer
+_MIN_PLAUSIBLE_TRANSFER_BYTES = 8  # bytes: one double, the smallest plausible transfer
 
 
 def find_plan_warnings(plan: Plan) -> list[str]:
@@ -15,7 +15,7 @@ def find_plan_warnings(plan: Plan) -> list[str]:
         transfer = phase.get("access", {}).get("transfer")
         if (
             isinstance(transfer, int)
-            and transfer < _MIN_PLAUSIBLE_TRANSFER
+            and transfer < _MIN_PLAUSIBLE_TRANSFER_BYTES
             and phase["op"] in ("write", "read", "mixed")
         ):
             phases_by_transfer.setdefault(transfer, []).append(phase["id"])

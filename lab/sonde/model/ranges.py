@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 
 from sonde.model.errors import UserError
 
-MAX_NAMES = 4_000_000
+MAX_EXPANDED_NAMES = 4_000_000
 _BRACKETED_RANGE = re.compile(r"\[([^\[\]]*)\]")
 _NUMBER_RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18})(?::([0-9]{1,9}))?)?", re.ASCII)
 
@@ -33,8 +33,10 @@ def expand_name_range(range_text: str) -> tuple[str, ...]:
     total = 1
     for alternatives in brackets:
         total *= len(alternatives)
-    if total > MAX_NAMES:
-        raise RangeError(f'"{range_text}" stands for {total:,} names; more than {MAX_NAMES:,} cannot be meant.')
+    if total > MAX_EXPANDED_NAMES:
+        raise RangeError(
+            f'"{range_text}" stands for {total:,} names; more than {MAX_EXPANDED_NAMES:,} cannot be meant.'
+        )
     if len(brackets) == 1:
         return tuple(f"{parts[0]}{number}{parts[2]}" for number in brackets[0])
     fixed = parts[::2]
@@ -59,8 +61,10 @@ def _expand_bracket(bracket: str, range_text: str) -> list[str]:
             raise RangeError(f'"{range_text}" has a step of 0; a step is 1 or more.')
         if int(last) < int(first):
             raise RangeError(f'"{range_text}" runs from {first} down to {last}; write the smaller number first.')
-        if (int(last) - int(first)) // step >= MAX_NAMES:
-            raise RangeError(f'"{range_text}" stands for more than {MAX_NAMES:,} names, which cannot be meant.')
+        if (int(last) - int(first)) // step >= MAX_EXPANDED_NAMES:
+            raise RangeError(
+                f'"{range_text}" stands for more than {MAX_EXPANDED_NAMES:,} names, which cannot be meant.'
+            )
         numbers += [f"{number:0{len(first)}d}" for number in range(int(first), int(last) + 1, step)]
     return numbers
 

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from sonde.model.escaping import escape_line
 
 _INDENTATION = "    "
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_IDENTIFIER_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # A comment is cut after this many characters.
-_LONGEST_COMMENT = 400
+_MAX_COMMENT_CHARACTERS = 400
 
 
 @dataclass(frozen=True)
@@ -86,12 +86,12 @@ def make_unquoted_user_word(shell_text: str) -> ShellWord:
 
 def format_comment(comment: object) -> str:
     """`comment` on one line without control characters, as the text after a `#`."""
-    return escape_line(" ".join(str(comment).split()), _LONGEST_COMMENT)
+    return escape_line(" ".join(str(comment).split()), _MAX_COMMENT_CHARACTERS)
 
 
 def check_shell_identifier(variable_name: str) -> str:
     """Returns `variable_name`. Raises ValueError when a shell cannot have a variable of that name."""
-    if not _IDENTIFIER.fullmatch(variable_name):
+    if not _IDENTIFIER_PATTERN.fullmatch(variable_name):
         raise ValueError(f"{variable_name!r} is not the name of a shell variable")
     return variable_name
 

@@ -86,20 +86,24 @@ def compute_binomial_interval(success_count: int, trial_count: int, confidence: 
         raise ValueError(f"{success_count} of {trial_count} is no share")
     tail = (1 - confidence) / 2
 
-    def probability_at_least(success_probability: float) -> float:
+    def compute_probability_of_at_least(success_probability: float) -> float:
         return sum(
             math.comb(trial_count, k) * success_probability**k * (1 - success_probability) ** (trial_count - k)
             for k in range(success_count, trial_count + 1)
         )
 
-    def probability_at_most(success_probability: float) -> float:
+    def compute_probability_of_at_most(success_probability: float) -> float:
         return sum(
             math.comb(trial_count, k) * success_probability**k * (1 - success_probability) ** (trial_count - k)
             for k in range(success_count + 1)
         )
 
-    low = 0.0 if success_count == 0 else _find_root_by_bisection(lambda p: probability_at_least(p) - tail)
-    high = 1.0 if success_count == trial_count else _find_root_by_bisection(lambda p: tail - probability_at_most(p))
+    low = 0.0 if success_count == 0 else _find_root_by_bisection(lambda p: compute_probability_of_at_least(p) - tail)
+    high = (
+        1.0
+        if success_count == trial_count
+        else _find_root_by_bisection(lambda p: tail - compute_probability_of_at_most(p))
+    )
     return BoundedValue(success_count / trial_count, low, high)
 
 

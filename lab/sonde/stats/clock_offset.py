@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-TOLERANCE_S = 2.0  # logs state whole seconds, and an event has its effect a little later
+MATCH_TOLERANCE_S = 2.0  # logs state whole seconds, and an event has its effect a little later
 MAX_OFFSET_S = 15 * 3600.0  # of a log in another time zone
 _MIN_MATCHES = 3
 _MAX_TIMES = 300
@@ -27,7 +27,7 @@ class ClockOffset:
 def estimate_clock_offset(
     reference_events: Mapping[str, Sequence[float]],
     observed_events: Mapping[str, Sequence[float]],
-    match_tolerance_s: float = TOLERANCE_S,
+    match_tolerance_s: float = MATCH_TOLERANCE_S,
     max_offset_s: float = MAX_OFFSET_S,
 ) -> ClockOffset | None:
     """The offset at which most events of equal kind coincide within `match_tolerance_s`.

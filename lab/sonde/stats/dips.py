@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sonde.stats.ranks import Floats
 
 MIN_DIPS = 3
-_MAX_WIDTH = 0.5  # of the period
+_MAX_DIP_WIDTH_SHARE = 0.5  # of the period
 _MIN_PRESENT_SHARE = 0.75  # share of the expected dips that must be there
 
 
@@ -40,7 +40,7 @@ def find_dips(log_rates: Floats) -> PeriodicDips | None:
     for period in 1 / frequencies:
         phases = positions % period
         order = np.argsort(phases, kind="stable")
-        gain, first, end = _find_best_box(centered[order], max(1, int(_MAX_WIDTH * n)))
+        gain, first, end = _find_best_box(centered[order], max(1, int(_MAX_DIP_WIDTH_SHARE * n)))
         if gain > (best[0] if best else 0.0):
             sorted_phases = phases[order]
             low, high = float(sorted_phases[first]), float(sorted_phases[end % n])

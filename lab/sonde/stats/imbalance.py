@@ -17,7 +17,7 @@ from sonde.stats.spread import compute_robust_sd
 MIN_SLOWDOWN, MIN_DEVIATIONS = 1.15, 4.5
 # A larger fraction of slow members is a property of the run, not of stragglers.
 MAX_STRAGGLER_SHARE = 0.1
-_MIN_GAIN = 0.05
+_MIN_EXPLAINED_GAIN = 0.05
 # A node is slow when at least this fraction of its tasks is.
 _SLOW_TASK_SHARE = 0.75
 
@@ -61,10 +61,12 @@ def find_stragglers(seconds: ArrayLike) -> Stragglers | None:
     # removing one of two equally slow members changes nothing
     end_without = [float(times[order[count]]) for count in range(1, len(slow_positions) + 1)]
     count = len(slow_positions)
-    while count > 1 and end_without[count - 2] / end_without[count - 1] - 1 < _MIN_GAIN:
+    while count > 1 and end_without[count - 2] / end_without[count - 1] - 1 < _MIN_EXPLAINED_GAIN:
         count -= 1
     faster = longest / end_without[count - 1] - 1
-    return Stragglers(tuple(slow_positions[:count]), faster, longest / middle) if faster >= _MIN_GAIN else None
+    return (
+        Stragglers(tuple(slow_positions[:count]), faster, longest / middle) if faster >= _MIN_EXPLAINED_GAIN else None
+    )
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ def attribute_slowness_to_nodes_or_tasks(
         longest_remaining = float(np.max(times[~np.isin(node_of_task, list(slow_nodes))]))
         faster = float(times.max()) / max(longest_remaining, float(np.median(times))) - 1
         # a single slow task elsewhere would keep the run as long as it is
-        if faster >= _MIN_GAIN and (by_task is None or faster >= by_task.speedup / 2):
+        if faster >= _MIN_EXPLAINED_GAIN and (by_task is None or faster >= by_task.speedup / 2):
             return StragglerAttribution(True, Stragglers(tuple(sorted(slow_nodes)), faster, slow_node_group.slowdown))
     return StragglerAttribution(False, by_task) if by_task else None
 

@@ -19,7 +19,7 @@ from sonde.stats.ranks import Floats
 # Shares of the time at which curves are compared.
 CURVE_POINTS = 201
 # Reference runs that make a band.
-MIN_REFERENCES = 8
+MIN_REFERENCE_RUNS = 8
 # Chance that one more run of the same kind is called different.
 _FALSE_ALARM_PROBABILITY = 0.002
 _BOOTSTRAP_DRAWS = 2000
@@ -62,7 +62,7 @@ def build_reference_band(reference_rates: Sequence[ArrayLike], seed: int = 1) ->
     curves = np.array([compute_progress_curve(rates) for rates in reference_rates])
     middle = np.median(curves, axis=0)
     limit = None
-    if len(reference_rates) >= MIN_REFERENCES:
+    if len(reference_rates) >= MIN_REFERENCE_RUNS:
         random = np.random.default_rng(seed)
         distances = np.array(
             [

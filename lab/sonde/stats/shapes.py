@@ -25,7 +25,7 @@ _MAX_SLICES = 120
 _MIN_RELATIVE_RATE = 0.05  # of the usual rate
 _PENALTY_PER_PARAMETER = 3.0
 _MIN_CRITERION_GAIN = 12.0
-_MIN_DEPTH = 0.25  # share of the rate that a shape takes away where it is strongest
+_MIN_DIP_DEPTH = 0.25  # share of the rate that a shape takes away where it is strongest
 # A tail moves little in much time.
 _TAIL_BYTES, _TAIL_LEVEL, _TAIL_TIME = 0.20, 0.40, 0.10
 # One that sinks little by little moves more on its way down.
@@ -85,7 +85,7 @@ def find_rate_shape(rates: ArrayLike, reference_rates: ArrayLike | None = None) 
         _compute_information_criterion(best, logs.size)
         < _compute_information_criterion(flat, logs.size) - _MIN_CRITERION_GAIN
     )
-    return best.shape if is_significant and best.shape and best.shape.depth >= _MIN_DEPTH else None
+    return best.shape if is_significant and best.shape and best.shape.depth >= _MIN_DIP_DEPTH else None
 
 
 def _compute_slice_centers(slice_count: int) -> Floats:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from sonde.model import operations
-from sonde.model.limits import MAX_COLD_RESIDENCY, MIN_PHASE_S, MIN_SMALL_FILE_PHASE_S, MIN_SUSTAINED_S
+from sonde.model.limits import MAX_RESIDENCY_OF_COLD_FILE, MIN_PHASE_S, MIN_SMALL_FILE_PHASE_S, MIN_SUSTAINED_S
 from sonde.model.operations import OPERATIONS, OperationKind
 
 DATA = {"write", "rewrite", "read", "reread", "read_only", "mixed", "duplex", "replay", "train"}
@@ -40,4 +40,4 @@ def test_each_operation_has_its_object_and_effect() -> None:
 
 def test_storage_rate_limits_are_pinned() -> None:
     """A second half of a second is trusted, a file system of caches is emptied after fifty."""
-    assert (MIN_PHASE_S, MIN_SMALL_FILE_PHASE_S, MIN_SUSTAINED_S, MAX_COLD_RESIDENCY) == (0.5, 0.1, 50.0, 0.01)
+    assert (MIN_PHASE_S, MIN_SMALL_FILE_PHASE_S, MIN_SUSTAINED_S, MAX_RESIDENCY_OF_COLD_FILE) == (0.5, 0.1, 50.0, 0.01)

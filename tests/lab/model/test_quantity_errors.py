@@ -10,7 +10,7 @@ import pytest
 from error_text import get_error_text
 
 from sonde.model.addresses import expand_address_range, parse_address, parse_network
-from sonde.model.ranges import MAX_NAMES, expand_name_range
+from sonde.model.ranges import MAX_EXPANDED_NAMES, expand_name_range
 from sonde.model.units import parse_bytes, parse_duration, parse_link_rate, parse_op_rate, parse_rate, parse_share
 
 SIZES = "B, kB, MB, GB, TB, PB, KiB, MiB, GiB, TiB, PiB"
@@ -150,7 +150,7 @@ def test_invalid_ranges_have_exact_error_messages(
 
 
 def test_ranges_accept_steps_and_surrounding_blanks() -> None:
-    assert MAX_NAMES == 4_000_000
+    assert MAX_EXPANDED_NAMES == 4_000_000
     assert expand_name_range("a[0-9:3]x") == ("a0x", "a3x", "a6x", "a9x")
     assert str(parse_address(" 10.0.0.1 ")) == "10.0.0.1"
     assert str(parse_network(" 10.0.0.0/8 ")) == "10.0.0.0/8"

@@ -26,7 +26,7 @@ RESERVED_AXIS_NAMES = (
     "server",
     "run",
 )
-MAX_VALUES = 10_000
+MAX_AXIS_VALUES = 10_000
 
 
 class AxisError(UserError):
@@ -134,8 +134,8 @@ def expand_values(declared_values: Sequence[Any] | Mapping[str, Any]) -> list[An
     current = first
     while current <= last:
         values.append(current)
-        if len(values) > MAX_VALUES:
-            raise AxisError(f"has more than {MAX_VALUES} values, which cannot be meant.")
+        if len(values) > MAX_AXIS_VALUES:
+            raise AxisError(f"has more than {MAX_AXIS_VALUES} values, which cannot be meant.")
         current = current * factor if factor is not None else current + (step or 1)
     normalized = [int(value) if float(value).is_integer() else value for value in values]
     return [format_exact_bytes(int(value)) for value in normalized] if has_sizes else normalized

@@ -36,7 +36,7 @@ _COMPARISON_OPERATORS: Mapping[type[ast.cmpop], str] = {
 _ARITHMETIC_OPERATORS: Mapping[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 _QUOTED_TEXT = re.compile(r"""("[^"]*"|'[^']*')""")
 # A rate with its unit and an optional tolerance in percent.
-_QUANTITY = re.compile(
+_QUANTITY_PATTERN = re.compile(
     r"(?<![\w.])(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>(?:[kKMGTPE]i?)?B/s|[kM]?op/s)"
     r"(?:\s*(?P<sign>[-+\N{MINUS SIGN}])\s*(?P<share>\d+(?:\.\d+)?)\s*%)?"
 )
@@ -112,7 +112,7 @@ def replace_quantities_by_numbers(claim_text: str) -> str:
     """
     parts = _QUOTED_TEXT.split(claim_text)
     return "".join(
-        part if position % 2 else _QUANTITY.sub(_convert_quantity_to_number, part)
+        part if position % 2 else _QUANTITY_PATTERN.sub(_convert_quantity_to_number, part)
         for position, part in enumerate(parts)
     )
 

@@ -21,9 +21,9 @@ from sonde.model.tables.members import (
 )
 
 EXPERIMENT_FORMAT = "sonde-experiment/2"
-STATUSES = ("published", "inferred", "proposed")
-LEVELS = ("math", "simulated", "measured")
-TREATMENTS = (
+NUMBER_STATUSES = ("published", "inferred", "proposed")
+CLAIM_LEVELS = ("math", "simulated", "measured")
+TREATMENT_KINDS = (
     "sync", "drop_page_cache", "cancel_client_locks", "remount", "sleep", "command", "server_command",
 )  # fmt: skip
 _ID_PATTERN = r"[A-Za-z0-9][A-Za-z0-9_.-]*"
@@ -103,7 +103,7 @@ class Storage:
 class Treatment:
     """Something done to the machine around runs, never timed. Those between phases of one run are in the plan."""
 
-    kind: str = declare_choice("what is done", TREATMENTS, required=True)
+    kind: str = declare_choice("what is done", TREATMENT_KINDS, required=True)
     when: str = declare_choice(
         "before every run, every cell, or once", ("run", "cell", "experiment"), default_word="run"
     )
@@ -184,7 +184,8 @@ class Expectation:
 
     id: str = declare_text("name of the claim, like B-S7", required=True, pattern=_ID_PATTERN)
     level: str = declare_choice(
-        "math: on published numbers; simulated: must hold on a simulated machine; measured: on real storage", LEVELS,
+        "math: on published numbers; simulated: must hold on a simulated machine; measured: on real storage",
+        CLAIM_LEVELS,
         required=True,
     )  # fmt: skip
     claim: str = declare_text(
@@ -277,7 +278,7 @@ class ExperimentFile:
     id: str = declare_text("name of the experiment; if absent, that of the file", pattern=_ID_PATTERN)
     title: str = declare_text("one line for people")
     source: tuple[str, ...] = declare_texts("items of the source documents, like B10")
-    status: str = declare_choice("how sure the parameters are", STATUSES)
+    status: str = declare_choice("how sure the parameters are", NUMBER_STATUSES)
     notes: tuple[str, ...] = declare_texts("every assumption")
     tags: tuple[str, ...] = declare_texts("words to select runs by")
     plan: Any = declare_raw_value(

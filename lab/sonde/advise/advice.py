@@ -103,13 +103,13 @@ def build_advice_document(job_advice: JobAdvice) -> dict[str, Any]:
         "hosts": list(job.hosts),
         "io_seconds": {"slowest_rank": job.io_seconds, "mean_rank": job.mean_io_seconds},
         "files": job.file_count,
-        "read": _direction_to_json(job.read),
-        "write": _direction_to_json(job.write),
+        "read": _convert_direction_io_to_json(job.read),
+        "write": _convert_direction_io_to_json(job.write),
         "missing": list(job.missing),
         "storage": asdict(job_advice.rates),
         "codes": job_advice.drishti_codes,
-        "advice": [_advice_to_json(item) for item in job_advice.advice],
-        "facts": [_pattern_to_json(pattern) for pattern in job_advice.facts],
+        "advice": [_convert_advice_to_json(item) for item in job_advice.advice],
+        "facts": [_convert_pattern_to_json(pattern) for pattern in job_advice.facts],
     }
 
 
@@ -126,7 +126,7 @@ def build_job_identity_document(job: JobIo) -> dict[str, Any]:
     }
 
 
-def _direction_to_json(direction_io: DirectionIo) -> dict[str, Any]:
+def _convert_direction_io_to_json(direction_io: DirectionIo) -> dict[str, Any]:
     return {
         "calls": direction_io.calls,
         "bytes": direction_io.bytes,
@@ -135,13 +135,13 @@ def _direction_to_json(direction_io: DirectionIo) -> dict[str, Any]:
     }
 
 
-def _advice_to_json(advice: Advice) -> dict[str, Any]:
+def _convert_advice_to_json(advice: Advice) -> dict[str, Any]:
     return {
         "change": advice.effect.value,
         "title": advice.title,
         "gain_s": {"low": advice.gain.low, "value": advice.gain.value, "high": advice.gain.high},
         "is_bound": advice.gain.is_bound,
-        "reasons": [_pattern_to_json(pattern) for pattern in advice.patterns],
+        "reasons": [_convert_pattern_to_json(pattern) for pattern in advice.patterns],
         "settings": [asdict(setting) for setting in advice.settings],
         "files": [
             {"path": file.path, "seconds": file.call_seconds, "bytes": file.transferred_bytes}
@@ -150,5 +150,5 @@ def _advice_to_json(advice: Advice) -> dict[str, Any]:
     }
 
 
-def _pattern_to_json(pattern: IoPattern) -> dict[str, Any]:
+def _convert_pattern_to_json(pattern: IoPattern) -> dict[str, Any]:
     return {"trigger": pattern.key, "code": pattern.code, "text": pattern.text, "files": len(pattern.files)}

@@ -17,7 +17,7 @@ from sonde.advise.slow_targets import SlowTargetResult
 from sonde.model.units import format_bytes, format_count_with_noun, format_rate, format_seconds
 
 _MAX_LISTED_FILES = 3
-_MIN_USEFUL_GAIN_S = 0.05
+_MIN_PRINTED_GAIN_S = 0.05
 _PROCESS_NOUNS = {True: "process", False: "processes"}
 
 
@@ -109,8 +109,8 @@ def _describe_storage_rates(job_advice: JobAdvice) -> str:
 
 def split_useful_and_negligible_advice(advice: Sequence[Advice]) -> tuple[list[Advice], list[Advice]]:
     """Advice that may gain at least 50 ms, and the rest."""
-    useful = [item for item in advice if item.gain.high >= _MIN_USEFUL_GAIN_S]
-    return useful, [item for item in advice if item.gain.high < _MIN_USEFUL_GAIN_S]
+    useful = [item for item in advice if item.gain.high >= _MIN_PRINTED_GAIN_S]
+    return useful, [item for item in advice if item.gain.high < _MIN_PRINTED_GAIN_S]
 
 
 def describe_gain(gain: GainEstimate) -> str:

@@ -13,7 +13,7 @@ from sonde.advise.darshan_library import CounterRecord, DarshanLog, open_darshan
 from sonde.advise.darshan_segments import CallRecord, describe_unread_module
 from sonde.model.errors import UserError
 
-MAX_CALLS = 50_000_000
+MAX_SYNTHESIZED_CALLS = 50_000_000
 _LONGEST_JOB_S = 1e9
 _SYNTHESIS_ASSUMPTIONS = (
     "Calls were made up from the counters of each file:",
@@ -100,8 +100,10 @@ def _synthesize_calls_from_counters(
         return max(0, int(values.get(f"POSIX_{counter_name}", 0)))
 
     total, amount = get_rank_share(f"{name}S"), get_rank_share(f"BYTES_{past}")
-    if total > MAX_CALLS:
-        raise UserError(f"the log counts {total:,} calls on one file, more than the {MAX_CALLS:,} that are replayed")
+    if total > MAX_SYNTHESIZED_CALLS:
+        raise UserError(
+            f"the log counts {total:,} calls on one file, more than the {MAX_SYNTHESIZED_CALLS:,} that are replayed"
+        )
     first, last = total * rank_share // share_count, total * (rank_share + 1) // share_count
     calls = make_blank_calls(last - first, kind, file_number)
     if not calls.size:
@@ -122,5 +124,7 @@ def _synthesize_calls_from_counters(
 
 
 def _require_calls_below_limit(builder: CallLogBuilder, log_path: Path) -> None:
-    if builder.calls > MAX_CALLS:
-        raise UserError(f"{log_path} has more than {MAX_CALLS:,} calls; name the folder of some files with --below.")
+    if builder.calls > MAX_SYNTHESIZED_CALLS:
+        raise UserError(
+            f"{log_path} has more than {MAX_SYNTHESIZED_CALLS:,} calls; name the folder of some files with --below."
+        )

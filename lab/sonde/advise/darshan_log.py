@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sonde.advise.darshan_library import CounterRecord, DarshanLog, open_darshan_log
 from sonde.advise.darshan_segments import describe_unread_module
-from sonde.advise.job_io import MAX_FILES, DirectionIo, FileIo, FileListLimiter, JobIo, MpiIo
+from sonde.advise.job_io import MAX_UNFOLDED_FILES, DirectionIo, FileIo, FileListLimiter, JobIo, MpiIo
 from sonde.advise.timeline import TimelineBuilder
 from sonde.model.errors import UserError
 
@@ -124,7 +124,7 @@ class _JobReader:
         if file_record.rank >= 0:
             file.read_ranks.add_rank(read.bytes)
             file.write_ranks.add_rank(write.bytes)
-        if len(self._files) > _FOLD_THRESHOLD_FACTOR * MAX_FILES:
+        if len(self._files) > _FOLD_THRESHOLD_FACTOR * MAX_UNFOLDED_FILES:
             self._folder.fold_cheapest_files(self._files)
 
     def _add_rank_times(self, module_name: str, file: FileIo, file_record: CounterRecord, io_seconds: float) -> None:

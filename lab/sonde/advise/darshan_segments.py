@@ -29,7 +29,7 @@ _DARSHAN_MAGIC = 6567223
 # Of the header of format 3.41, which all logs with newer records have: type of compression, region and version of a
 # module by its index. 0 is zlib.
 _COMPRESSION_PLACE, _REGIONS_PLACE, _VERSIONS_PLACE = 16, 48, 48 + 16 * 64
-_COMPRESSED_BLOCK = 1 << 16
+_COMPRESSED_BLOCK_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def read_newer_module(log_path: Path, module_index: int) -> Iterator[bytes]:
         offset, length = struct.unpack_from(f"{order}2Q", header, _REGIONS_PLACE + 16 * module_index)
         stream.seek(offset)
         decompressor, unread_bytes = zlib.decompressobj(), length
-        while unread_bytes > 0 and (content := stream.read(min(unread_bytes, _COMPRESSED_BLOCK))):
+        while unread_bytes > 0 and (content := stream.read(min(unread_bytes, _COMPRESSED_BLOCK_BYTES))):
             unread_bytes -= len(content)
             while content:
                 try:

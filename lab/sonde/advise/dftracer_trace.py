@@ -34,7 +34,7 @@ _OPEN_CALLS = ("open", "open64", "openat", "creat", "creat64", "fopen", "fopen64
 _SYNC_CALLS, _CLOSE_CALLS = ("fsync", "fdatasync"), ("close",)
 _SIZE_CLASS_LIMITS = (100, 1 << 10, 10 << 10, 100 << 10, 1 << 20, 4 << 20, 10 << 20, 100 << 20, 1 << 30)
 _TICK_SECONDS_BY_UNIT = {"US": 1e-6, "NS": 1e-9, "MS": 1e-3}
-_CALLS_IN_SAMPLE = 10_000
+_MAX_SAMPLED_CALLS = 10_000
 # A process that reads and writes many files: the oldest positions are forgotten beyond this.
 _MAX_FILE_POSITIONS = 100_000
 
@@ -224,7 +224,7 @@ def _add_call_event(
         if not is_stream and amount >= 0:
             read_state.append_logged_call(process_id, path, "WRITE" if is_write else "READ", seconds, begin, amount)
         sample = read_state.write_calls if is_write else read_state.read_calls
-        if not is_stream and len(sample) < _CALLS_IN_SAMPLE:
+        if not is_stream and len(sample) < _MAX_SAMPLED_CALLS:
             sample.append((max(0, amount), seconds))
         return
     file.meta_s += seconds

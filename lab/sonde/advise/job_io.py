@@ -12,7 +12,7 @@ from sonde.model.trace import SIZE_CLASSES
 
 _SMALL_SIZE_CLASS_COUNT = 5  # the classes below 1 MiB
 # More files than this are folded: those with the least time are counted together.
-MAX_FILES = 20_000
+MAX_UNFOLDED_FILES = 20_000
 MAX_TIMELINE_ROWS, TIMELINE_BINS = 256, 200
 
 
@@ -214,7 +214,7 @@ class JobIo:
 class FileListLimiter:
     """Counts the files with the least time together, so that memory stays bounded."""
 
-    def __init__(self, max_files: int = MAX_FILES) -> None:
+    def __init__(self, max_files: int = MAX_UNFOLDED_FILES) -> None:
         self._most = max_files
         self._others = FileIo("")
         self.count = 0

@@ -9,7 +9,7 @@ from pathlib import Path
 from sonde.advise.darshan_log import read_darshan_job
 from sonde.advise.dftracer_trace import is_dftracer_trace, read_dftracer_job
 from sonde.advise.job_io import JobIo
-from sonde.advise.reader_process import TIMEOUT_S, IsolatedLogReader
+from sonde.advise.reader_process import LOG_READ_TIMEOUT_S, IsolatedLogReader
 from sonde.advise.trace_job import read_trace_job
 from sonde.model.confined_files import open_file
 from sonde.model.errors import UserError
@@ -36,7 +36,7 @@ def read_job_log(log_path: Path, reader_process: IsolatedLogReader) -> JobIo:
 
 
 def read_job_logs(
-    paths: Sequence[Path], on_log: Callable[[Path], None], timeout_s: float = TIMEOUT_S
+    paths: Sequence[Path], on_log: Callable[[Path], None], timeout_s: float = LOG_READ_TIMEOUT_S
 ) -> tuple[list[JobIo], list[str]]:
     """Reads several logs. Returns the jobs, and the reason for each log that cannot be read.
 

@@ -30,9 +30,9 @@ from sonde.model.trace import SIZE_CLASSES
 from sonde.store.tableformat import write_table
 
 _ROWS_PER_FILE = 1000
-_TIMEOUT_S = 60.0
+_LOG_READ_TIMEOUT_S = 60.0
 # Shares of calls from which a file counts as accessed in strides or at random.
-_STRIDED_SHARE = _RANDOM_SHARE = 0.2
+_MIN_STRIDED_SHARE = _RANDOM_SHARE = 0.2
 _JOB_STORAGE_NAME = "large calls of each job"
 
 _GAIN_TYPE = pa.struct(
@@ -198,7 +198,7 @@ def _read_rows_in_worker_threads(
     with ExitStack() as stack:
         idle: queue.SimpleQueue[IsolatedLogReader] = queue.SimpleQueue()
         for _ in range(min(worker_count, len(paths))):
-            idle.put(stack.enter_context(IsolatedLogReader(_TIMEOUT_S)))
+            idle.put(stack.enter_context(IsolatedLogReader(_LOG_READ_TIMEOUT_S)))
         pool = stack.enter_context(ThreadPoolExecutor(worker_count))
         stack.callback(pool.shutdown, wait=False, cancel_futures=True)
         remaining, running = iter(paths), set[Future[dict[str, Any]]]()
@@ -312,7 +312,7 @@ def _classify_access(file: FileIo, direction_name: str, direction_io: DirectionI
         order = "random"
     else:
         strided = direction_io.sequential - direction_io.consecutive - file.opens
-        order = "strided" if strided / followers > _STRIDED_SHARE else "consecutive"
+        order = "strided" if strided / followers > _MIN_STRIDED_SHARE else "consecutive"
     size_class = (
         SIZE_CLASSES[max(range(len(direction_io.sizes)), key=direction_io.sizes.__getitem__)]
         if any(direction_io.sizes)

@@ -18,14 +18,14 @@ from sonde.model.errors import MachineError, SondeError, UserError
 
 LogResult = TypeVar("LogResult")
 # A log whose records need more address space than this is damaged or not meant for one machine.
-_ADDRESS_SPACE = 4 << 30
-TIMEOUT_S = 600.0
+_MAX_ADDRESS_SPACE_BYTES = 4 << 30
+LOG_READ_TIMEOUT_S = 600.0
 
 
 class IsolatedLogReader:
     """One process that reads one log after the other; it is started again after a crash. Close it with `close`."""
 
-    def __init__(self, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(self, timeout_s: float = LOG_READ_TIMEOUT_S) -> None:
         self._executor: ProcessPoolExecutor | None = None
         self._timeout_s = timeout_s
 
@@ -73,7 +73,7 @@ def _limit_reader_process_resources() -> None:
     os.close(silent)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with suppress(ValueError, OSError):  # a lower limit is set already
-        resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE, resource.getrlimit(resource.RLIMIT_AS)[1]))
+        resource.setrlimit(resource.RLIMIT_AS, (_MAX_ADDRESS_SPACE_BYTES, resource.getrlimit(resource.RLIMIT_AS)[1]))
 
 
 def _call_log_reader(read_log: Callable[[Path], LogResult], log_path: Path) -> tuple[str, str, LogResult | None]:

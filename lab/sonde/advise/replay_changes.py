@@ -17,7 +17,7 @@ from sonde.advise.call_log import CallKind, CallLog, Calls, find_shared_files
 from sonde.advise.gains import GainEstimate
 from sonde.advise.triggers import CostKind
 
-BUFFER_BYTES = 4 << 20
+REPLAY_BUFFER_BYTES = 4 << 20
 ALL_TARGETS = -1
 
 
@@ -40,7 +40,7 @@ def list_replay_changes(advice: JobAdvice, log: CallLog, has_stripes: bool) -> l
     transfers = transfers or predicted.get(CostKind.ALIGNMENT)
     changes = []
     if transfers is not None:
-        after = merge_consecutive_calls(log, BUFFER_BYTES)
+        after = merge_consecutive_calls(log, REPLAY_BUFFER_BYTES)
         if after.call_count < 0.9 * log.call_count:
             changes.append(
                 ReplayChange("buffer", "calls that follow each other are gathered up to 4 MiB", after, transfers)

@@ -15,8 +15,8 @@ from sonde.model.shell import quote_word
 
 _MIN_STRIPED_FILE_BYTES = 1 << 30  # files below this size gain little from several stripes
 _STRIPE_BYTES, _LARGEST_STRIPE = 1 << 20, 16 << 20
-_MAX_FILES = 5
-_BUFFER_PAGES = 8
+_MAX_FILES_OF_SETTING = 5
+_IOBUF_PAGE_COUNT = 8
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class ReadySetting:
 def make_ready_settings(job: JobIo, patterns: Sequence[IoPattern]) -> list[ReadySetting]:
     """Settings against patterns of the same effect, the one that needs the least change first."""
     effect = patterns[0].effect
-    files = list({id(file): file for pattern in patterns for file in pattern.files}.values())[:_MAX_FILES]
+    files = list({id(file): file for pattern in patterns for file in pattern.files}.values())[:_MAX_FILES_OF_SETTING]
     if effect in (CostKind.READS, CostKind.WRITES):
         return [
             *_advise_buffering(files, effect),
@@ -70,7 +70,7 @@ def _advise_buffering(files: Sequence[FileIo], cost_kind: CostKind) -> list[Read
         return []
     prefetch = ":prefetch=2" if cost_kind is not CostKind.WRITES else ""
     entries = [
-        f"{escape_path_as_pattern(file.path)}:size={_choose_page_bytes(file)}:count={_BUFFER_PAGES}{prefetch}"
+        f"{escape_path_as_pattern(file.path)}:size={_choose_page_bytes(file)}:count={_IOBUF_PAGE_COUNT}{prefetch}"
         for file in single_rank_files
     ]
     return [

@@ -23,7 +23,7 @@ from sonde.stats.ranks import compute_rank_sum_p
 FALSE_ALARM_RATE = 0.01
 # A target is named only if its files take this many times as long per byte: less is normal in production.
 MIN_SLOWNESS_FACTOR = 1.5
-_MIN_FILES = 4  # on the target; fewer cannot reach the required significance among dozens of targets
+_MIN_FILES_PER_TARGET = 4  # on the target; fewer cannot reach the required significance among dozens of targets
 _MIN_FILE_BYTES = 1 << 20
 
 
@@ -70,7 +70,7 @@ def find_slow_storage_targets(jobs: Iterable[JobIo]) -> SlowTargetResult:
         for target in sorted({target for _, targets in items for target in targets}):
             uses = np.array([target in targets for _, targets in items])
             on, others = values[uses], values[~uses]
-            if on.size >= _MIN_FILES and others.size >= _MIN_FILES:
+            if on.size >= _MIN_FILES_PER_TARGET and others.size >= _MIN_FILES_PER_TARGET:
                 factor = float(np.median(on) / np.median(others))
                 p = float(compute_rank_sum_p(others, on))
                 candidates.append(SlowStorageTarget(target, direction, factor, p, on.size, others.size))

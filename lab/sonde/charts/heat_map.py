@@ -24,9 +24,9 @@ from sonde.model.escaping import escape_line
 # Half as fast and twice as fast are the ends of the scale.
 _DARKEST_RATIO = 0.5
 _SLOW_COLOR, _USUAL_COLOR, _FAST_COLOR, _ABSENT_COLOR = (179, 79, 0), (246, 246, 244), (0, 91, 143), (205, 209, 214)
-_COLOR_LEVELS = 127
+_COLOR_LEVEL_COUNT = 127
 # A screen cannot resolve more rows: the rows furthest from usual are drawn.
-MAX_ROWS = 400
+MAX_HEAT_MAP_ROWS = 400
 _MAX_HEIGHT_PX, _MAX_ROW_HEIGHT_PX, _MIN_LABELED_ROW_HEIGHT_PX = 420, 16, 11
 
 
@@ -96,12 +96,12 @@ def render_heat_map(heat_map: HeatMap) -> Markup:
 
 def _select_rows(heat_map: HeatMap) -> list[int]:
     count = len(heat_map.rows)
-    if count <= MAX_ROWS:
+    if count <= MAX_HEAT_MAP_ROWS:
         return list(range(count))
     with np.errstate(divide="ignore", invalid="ignore"):
         far = np.nanmax(np.abs(np.log(np.where(np.isnan(heat_map.values), 1.0, heat_map.values))), axis=1)
     far[list(heat_map.marked)] = np.inf
-    return sorted(np.argsort(-far, kind="stable")[:MAX_ROWS].tolist())
+    return sorted(np.argsort(-far, kind="stable")[:MAX_HEAT_MAP_ROWS].tolist())
 
 
 def _select_labels(
@@ -125,7 +125,7 @@ def _encode_palette_png(color_indices: NDArray[np.float64]) -> str:
         scaled = np.log(color_indices) / -np.log(_DARKEST_RATIO)
     levels = np.clip(np.nan_to_num(scaled, nan=0.0, neginf=-1.0, posinf=1.0), -1, 1)
     index = np.where(
-        np.isnan(color_indices), 2 * _COLOR_LEVELS + 1, np.round(levels * _COLOR_LEVELS) + _COLOR_LEVELS
+        np.isnan(color_indices), 2 * _COLOR_LEVEL_COUNT + 1, np.round(levels * _COLOR_LEVEL_COUNT) + _COLOR_LEVEL_COUNT
     ).astype(np.uint8)
     rows, columns = index.shape
     lines = np.concatenate([np.zeros((rows, 1), dtype=np.uint8), index], axis=1)
@@ -142,8 +142,10 @@ def _encode_palette_png(color_indices: NDArray[np.float64]) -> str:
 
 
 def _encode_palette() -> bytes:
-    steps = np.abs(np.arange(-_COLOR_LEVELS, _COLOR_LEVELS + 1)) / _COLOR_LEVELS
+    steps = np.abs(np.arange(-_COLOR_LEVEL_COUNT, _COLOR_LEVEL_COUNT + 1)) / _COLOR_LEVEL_COUNT
     usual = np.array(_USUAL_COLOR, dtype=float)
-    ends = np.array([_SLOW_COLOR] * _COLOR_LEVELS + [_USUAL_COLOR] + [_FAST_COLOR] * _COLOR_LEVELS, dtype=float)
+    ends = np.array(
+        [_SLOW_COLOR] * _COLOR_LEVEL_COUNT + [_USUAL_COLOR] + [_FAST_COLOR] * _COLOR_LEVEL_COUNT, dtype=float
+    )
     colors = usual + (ends - usual) * steps[:, None] ** 0.8
     return np.concatenate([np.round(colors), [_ABSENT_COLOR]]).astype(np.uint8).tobytes()

@@ -19,7 +19,7 @@ from sonde.model import quantities
 _ROUNDING_STEPS_PER_UNIT = 2.0
 _MAX_TOOLTIPS = 60
 _CHART_HEIGHT_PX = 150
-_LABEL_WIDTH = 0.022
+_LABEL_WIDTH_SHARE = 0.022
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def _draw_events(panel: Panel, events: Sequence[EventLine]) -> None:
         if not 0 <= position <= 1:
             continue
         panel.add_vertical_line("event", event.time)
-        if position - last > _LABEL_WIDTH:  # a label that would cover the one before is left out
+        if position - last > _LABEL_WIDTH_SHARE:  # a label that would cover the one before is left out
             panel.labels.append(
                 Markup('<span class="lb event" style="left:{}">{}</span>').format(
                     format_css_percentage(position), event.label

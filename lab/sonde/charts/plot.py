@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 from sonde.charts.axes import Axis
 from sonde.model.escaping import escape_line
 
-PLOT_WIDTH = 1000.0
+PLOT_WIDTH_UNITS = 1000.0
 # Height of a row of notes above a plot, CSS pixels.
 NOTE_ROW_HEIGHT_PX = 15
 EMPTY_MARKUP = Markup("")
@@ -63,7 +63,7 @@ class Panel:
 
     def scale_x(self, value: float) -> float:
         """Horizontal place of a value in the drawing."""
-        return self.x.scale_to_share(value) * PLOT_WIDTH
+        return self.x.scale_to_share(value) * PLOT_WIDTH_UNITS
 
     def scale_y(self, value: float) -> float:
         """Vertical place of a value in the drawing (0 = top)."""
@@ -89,7 +89,7 @@ class Panel:
     ) -> None:
         """A line at one y value, from `x0` to `x1`; the whole width without them."""
         left_x = 0.0 if x0 is None else self.scale_x(x0)
-        right_x = PLOT_WIDTH if x1 is None else self.scale_x(x1)
+        right_x = PLOT_WIDTH_UNITS if x1 is None else self.scale_x(x1)
         self.add_path(
             css_class,
             f"M{format_coordinate(left_x)} {format_coordinate(self.scale_y(y_value))}H{format_coordinate(right_x)}",

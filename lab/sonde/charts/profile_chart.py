@@ -13,7 +13,7 @@ from sonde.charts.axes import Axis, Tick, build_amount_axis
 from sonde.charts.plot import Chart, Panel
 from sonde.stats.bins import sum_into_bins
 
-_PROFILE_BINS = 100
+_PROFILE_BIN_COUNT = 100
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ def build_profile_chart(overlay: ProfileOverlay) -> Chart:
     before, after = (
         np.array([_resample_rates_to_bins(item) for item in side]) for side in (overlay.before, overlay.after)
     )
-    edges = np.linspace(0, 1, _PROFILE_BINS + 1).tolist()
+    edges = np.linspace(0, 1, _PROFILE_BIN_COUNT + 1).tolist()
     marks = (0, 0.25, 0.5, 0.75, 1)
     axis = Axis(0, 1, tuple(Tick(mark, f"{100 * mark:.0f} %", minor=mark in (0.25, 0.75)) for mark in marks))
     scale = build_amount_axis(float(max(before.max(), np.median(after, axis=0).max())), "B/s")
@@ -51,10 +51,12 @@ def build_profile_chart(overlay: ProfileOverlay) -> Chart:
 
 
 def _resample_rates_to_bins(slice_rates: Sequence[float]) -> list[float]:
-    """`_PROFILE_BINS` rates whatever the number of slices."""
+    """`_PROFILE_BIN_COUNT` rates whatever the number of slices."""
     values = np.asarray(slice_rates, dtype=float)
-    if values.size > _PROFILE_BINS:
-        return [value * _PROFILE_BINS / values.size for value in sum_into_bins(values.tolist(), _PROFILE_BINS)]
-    places = np.minimum((np.arange(_PROFILE_BINS) * values.size) // _PROFILE_BINS, values.size - 1)
+    if values.size > _PROFILE_BIN_COUNT:
+        return [
+            value * _PROFILE_BIN_COUNT / values.size for value in sum_into_bins(values.tolist(), _PROFILE_BIN_COUNT)
+        ]
+    places = np.minimum((np.arange(_PROFILE_BIN_COUNT) * values.size) // _PROFILE_BIN_COUNT, values.size - 1)
     resampled: list[float] = values[places].tolist()
     return resampled

@@ -25,7 +25,7 @@ _CHART_HEIGHT_PX = 170
 _MAX_PERIODS = 26
 # Fewer values than this have no shape; they stay dots.
 _MIN_VALUES_FOR_OUTLINE = 8
-_OUTLINE_STEPS = 48
+_OUTLINE_STEP_COUNT = 48
 # Half of the width that a period takes, as a share of its place.
 _MAX_OUTLINE_HALF_WIDTH = 0.42
 _ROUNDING_STEPS_PER_UNIT = 2.0
@@ -122,12 +122,12 @@ def _draw_period(panel: Panel, period_index: int, period: PeriodRuns) -> None:
     shaped = inside.size >= _MIN_VALUES_FOR_OUTLINE and inside[-1] > inside[0] * 1.001 and inside[0] > 0
     widths = np.full(inside.size, 0.25)
     if shaped:
-        places = np.geomspace(inside[0], inside[-1], _OUTLINE_STEPS)
+        places = np.geomspace(inside[0], inside[-1], _OUTLINE_STEP_COUNT)
         density = estimate_log_density(inside, places)
         reach = density / density.max() * _MAX_OUTLINE_HALF_WIDTH
         panel.add_path("band all", _make_outline_path(panel, center, places, reach))
         widths = np.interp(inside, places, reach)
-    panel.add_path("dots small", _make_dots_path(panel, center, inside, widths))
+    panel.add_path("dots small", _make_dot_path_of_values(panel, center, inside, widths))
     if inside.size >= _MIN_VALUES_FOR_OUTLINE:
         lower, upper = np.quantile(inside, [0.25, 0.75])
         panel.add_rectangle("middle", center - 0.045, center + 0.045, float(lower), float(upper))
@@ -147,7 +147,7 @@ def _make_outline_path(panel: Panel, center_x: float, y_values: Floats, half_wid
     return "M" + "L".join(f"{format_coordinate(x)} {format_coordinate(y)}" for x, y in points) + "Z"
 
 
-def _make_dots_path(panel: Panel, center_x: float, run_values: Floats, half_widths: Floats) -> str:
+def _make_dot_path_of_values(panel: Panel, center_x: float, run_values: Floats, half_widths: Floats) -> str:
     """Each value at its height, moved aside within the shape. The places do not depend on chance: van der Corput's
     sequence in base 2 spreads neighbors evenly."""
     aside = np.array([_compute_van_der_corput_value(number + 1) for number in range(run_values.size)]) * 2 - 1

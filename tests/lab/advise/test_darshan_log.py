@@ -77,7 +77,7 @@ def test_single_calls_fill_the_timeline_without_heat_map(tmp_path: Path) -> None
 
 
 def test_many_files_are_folded_without_losing_totals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(darshan_log, "MAX_FILES", 10)
+    monkeypatch.setattr(darshan_log, "MAX_UNFOLDED_FILES", 10)
     monkeypatch.setattr(job_io.FileListLimiter.__init__, "__defaults__", (10,))
     log = DarshanBuilder(processes=1)
     for number in range(100):

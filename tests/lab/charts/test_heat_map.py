@@ -10,7 +10,7 @@ import zlib
 
 import numpy as np
 
-from sonde.charts.heat_map import MAX_ROWS, HeatMap, render_heat_map
+from sonde.charts.heat_map import MAX_HEAT_MAP_ROWS, HeatMap, render_heat_map
 
 
 def decode_picture(html: str) -> np.ndarray:
@@ -45,7 +45,7 @@ def test_unusual_rows_are_displayed_if_there_are_too_many() -> None:
     values[1234] = 0.4
     names = [f"nid{number:05d}" for number in range(5000)]
     html = str(render_heat_map(HeatMap("Nodes", "words", names, values, [], marked=[1234])))
-    assert decode_picture(html).shape == (MAX_ROWS, 60)
+    assert decode_picture(html).shape == (MAX_HEAT_MAP_ROWS, 60)
     assert '<span class="slow" style="top:' in html
     assert "nid01234" in html
     assert "4600 more are not drawn" in html

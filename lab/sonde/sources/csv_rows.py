@@ -15,7 +15,7 @@ from sonde.model.imported_runs import ImportedPhase, ImportedRun
 from sonde.sources.columns import AMOUNT_UNITS, NUMBER_MEANINGS, ColumnMap
 
 _OPERATIONS_BY_NAME = {"w": "write", "r": "read", "writes": "write", "reads": "read"}
-MAX_ROWS = 1_000_000
+MAX_CSV_ROWS = 1_000_000
 MAX_LINE_CHARACTERS = 1 << 20
 _UNIX_TIME = re.compile(r"\d{9,11}(\.\d+)?")
 ReportProblem = Callable[[str], None]
@@ -30,11 +30,10 @@ def read_csv_runs(csv_file: Path, column_map: ColumnMap, report_problem: ReportP
             header = list(reader.fieldnames or ())
             column_map.require_mapped_columns(header, str(csv_file))
             for number, row in enumerate(reader):
-                if number == MAX_ROWS:
+                if number == MAX_CSV_ROWS:
                     raise UserError(
-                        f"{csv_file} has more than {MAX_ROWS:,} rows; the rows before were read. Split the file and "
-                        "import"
-                        " the rest."
+                        f"{csv_file} has more than {MAX_CSV_ROWS:,} rows; the rows before were read."
+                        " Split the file and import the rest."
                     )
                 try:
                     yield _build_run_of_row(row, column_map)

@@ -16,7 +16,7 @@ from sonde.sources import elbencho, elbencho_text, fio, io500, ior, ior_csv, ioz
 from sonde.sources.commands import parse_clock_time
 from sonde.sources.import_defaults import ImportDefaults
 
-_HEAD_CHARACTERS = 1 << 16
+_DETECTION_CHARACTERS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,9 @@ RESULT_FORMATS: tuple[ResultFormat, ...] = (
 def identify_result_format(result_text: str) -> ResultFormat | None:
     """The format of a result. A log may have much text of other programs before it, so all of the text counts."""
     for part in (
-        (result_text[:_HEAD_CHARACTERS], result_text) if len(result_text) > _HEAD_CHARACTERS else (result_text,)
+        (result_text[:_DETECTION_CHARACTERS], result_text)
+        if len(result_text) > _DETECTION_CHARACTERS
+        else (result_text,)
     ):
         for candidate in RESULT_FORMATS:
             if candidate.matches(part):

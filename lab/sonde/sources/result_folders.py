@@ -11,7 +11,7 @@ from pathlib import Path
 from sonde.model.errors import UserError
 from sonde.sources.formats import identify_result_format, read_result_text
 
-MAX_FILES = 100_000
+MAX_FOLDER_FILES = 100_000
 # IO500 writes the same numbers several times; the first of these that a folder has is read.
 _IO500_FILES = ("result.txt", "result_summary.txt")
 _IO500_FORMATS = ("IO500 result", "IO500 summary")
@@ -33,8 +33,10 @@ def find_result_files(top_folder: Path) -> ResultFolder:
     results: list[Path] = []
     other_files = 0
     for count, path in enumerate(_iterate_visible_files(top_folder)):
-        if count == MAX_FILES:
-            raise UserError(f"{top_folder} has more than {MAX_FILES:,} files; name the folders of results in it.")
+        if count == MAX_FOLDER_FILES:
+            raise UserError(
+                f"{top_folder} has more than {MAX_FOLDER_FILES:,} files; name the folders of results in it."
+            )
         format_name = _identify_file(path)
         if not format_name or (format_name in _IO500_FORMATS and _is_repeated_elsewhere(path)):
             other_files += 1

@@ -12,7 +12,7 @@ from sonde.conduct.tool_run import ToolCommand, conduct_tool_run, resolve_plans_
 from sonde.dialects.io500 import data, search
 from sonde.dialects.io500.benchmark_interface import BenchmarkRequest, BenchmarkResult, BenchmarkView, PhaseRow
 from sonde.dialects.io500.command_lines import (
-    DEFAULT_OBJECTS,
+    DEFAULT_OBJECT_COUNT,
     SETS_PER_TASK,
     get_stonewall_seconds,
     is_phase_enabled,
@@ -52,7 +52,7 @@ class Io500Benchmark:
         self._rows: list[PhaseRow] = []
         self._broken: list[str] = []
         self._worst, self._text = EXIT_OK, ""
-        self._objects = DEFAULT_OBJECTS  # of md-workbench
+        self._objects = DEFAULT_OBJECT_COUNT  # of md-workbench
         self._check_settings()
 
     def run_all_phases(self) -> BenchmarkResult:

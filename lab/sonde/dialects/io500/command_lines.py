@@ -9,10 +9,10 @@ from sonde.dialects.io500.hashes import compute_part_seed
 from sonde.dialects.io500.ini import Io500Config
 from sonde.dialects.io500.phases import Io500Phase
 
-FIND_SIZE = 3901  # bytes of a file of mdtest-hard
+FIND_FILE_BYTES = 3901  # bytes of a file of mdtest-hard
 FIND_NAME = "*01*"
 SETS_PER_TASK = 10  # of md-workbench, of each task
-DEFAULT_OBJECTS = 15000  # of a task in each set, when no rate of mdtest is known
+DEFAULT_OBJECT_COUNT = 15000  # of a task in each set, when no rate of mdtest is known
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ def make_run_directories(config: Io500Config, start_timestamp: str) -> RunDirect
 
 
 def make_phase_command_line(
-    phase: Io500Phase, config: Io500Config, run_directories: RunDirectories, object_count: int = DEFAULT_OBJECTS
+    phase: Io500Phase, config: Io500Config, run_directories: RunDirectories, object_count: int = DEFAULT_OBJECT_COUNT
 ) -> list[str]:
     """Returns the command line of a phase; the first argument is the program. `object_count`: objects of md-workbench
     if the settings lack the number."""
@@ -142,7 +142,7 @@ def _make_mdtest_arguments(phase: Io500Phase, config: Io500Config, run_directori
         arguments += (
             [f"-I={config.get_number('mdtest-hard', 'files-per-dir')}"] if uses_several_directories(config) else []
         )
-        arguments += ["-t", "-w", str(FIND_SIZE), "-e", str(FIND_SIZE), "-P", f"-G={seed}", "-N", "1", "-F"]
+        arguments += ["-t", "-w", str(FIND_FILE_BYTES), "-e", str(FIND_FILE_BYTES), "-P", f"-G={seed}", "-N", "1", "-F"]
     else:
         arguments += ["-u", "-L", "-F", "-P", "-G", str(seed), "-N", "1"]
     arguments += [
@@ -207,5 +207,5 @@ def make_search_conditions(phase: Io500Phase, run_directories: RunDirectories) -
     }
     conditions = [start_folders[phase.name]]
     if phase.name != "find-easy":
-        conditions += ["-newer", f"{run_directories.results}/timestampfile", "-size", f"{FIND_SIZE}c"]
+        conditions += ["-newer", f"{run_directories.results}/timestampfile", "-size", f"{FIND_FILE_BYTES}c"]
     return [*conditions, "-name", FIND_NAME]

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from sonde.dialects.io500.command_lines import FIND_NAME, FIND_SIZE, RunDirectories
+from sonde.dialects.io500.command_lines import FIND_FILE_BYTES, FIND_NAME, RunDirectories
 from sonde.dialects.io500.figures import PhaseFigures
 from sonde.dialects.io500.phases import Io500Phase
 from sonde.model.errors import MachineError, UserError
@@ -23,7 +23,7 @@ def build_search_plan(phase: Io500Phase, run_directories: RunDirectories, proces
     find: dict[str, object] = {"name": FIND_NAME, "type": "file"}
     if phase.name != "find-easy":
         find |= {
-            "size": FIND_SIZE,
+            "size": FIND_FILE_BYTES,
             "newer_than_file": str((Path(run_directories.results) / "timestampfile").absolute()),
         }
     walk = {"lookup": {"walk_from": "directory"}, "find": find}

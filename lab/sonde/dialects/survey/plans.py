@@ -21,7 +21,7 @@ _OPERATIONS_BY_TEST = {
     "reread": "reread",
 }
 _MIB = 1 << 20
-_SAMPLE_S = 1.0  # between two looks at the rate, as the original takes them
+_SAMPLE_INTERVAL_S = 1.0  # between two looks at the rate, as the original takes them
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def compute_rate_samples(series: SeriesLine | None, target_count: int) -> list[f
     """MiB/s of one target in each whole second; the last, which ends early, is none."""
     if series is None or series.slice_s <= 0:
         return []
-    width = max(1, math.ceil(_SAMPLE_S / series.slice_s - 1e-9))
+    width = max(1, math.ceil(_SAMPLE_INTERVAL_S / series.slice_s - 1e-9))
     sample_count = (len(series.bytes) - 1) // width
     return [
         sum(series.bytes[index * width : (index + 1) * width]) / (width * series.slice_s) / target_count / _MIB

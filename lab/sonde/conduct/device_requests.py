@@ -14,7 +14,7 @@ from sonde.model.operations import TRANSFER_OPS
 from sonde.model.plan import Plan
 from sonde.model.units import format_bytes, parse_bytes
 
-SYSFS = Path("/sys")
+SYSFS_ROOT = Path("/sys")
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class DeviceLimit:
     request_bytes: int
 
 
-def read_device_limit(directory: Path, sys_path: Path = SYSFS) -> DeviceLimit | None:
+def read_device_limit(directory: Path, sys_path: Path = SYSFS_ROOT) -> DeviceLimit | None:
     """Returns the limit of the block device that is the target, or that is below a directory; None where there is none,
     as on network file systems."""
     try:

@@ -107,7 +107,7 @@ def conduct_run(
     try:
         with start_telemetry_sampling(draft.folder, "simulated" in run_facts) as sampler:
             observer = sample_at_phase_borders(sampler, observer)
-            session = EngineSession(job, observer, lambda pid: draft.claim_for_processes(pid), setup.on_stop)
+            session = EngineSession(job, observer, lambda pid: draft.record_writer_processes(pid), setup.on_stop)
             outcome = session.run_all_stages()
     except UserError:
         setup.archive.discard_run(draft)

@@ -143,7 +143,7 @@ def conduct_tool_run(
             outcome = EngineSession(
                 job,
                 sampling_observer,
-                lambda pid: draft.claim_for_processes(pid),
+                lambda pid: draft.record_writer_processes(pid),
                 setup.on_stop,
                 later_records.observe_new_lines,
             ).run_all_stages()

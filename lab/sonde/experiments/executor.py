@@ -75,11 +75,11 @@ class StoppableExecutor:
     def __post_init__(self) -> None:
         forward_stop = self.setup.on_stop
 
-        def remember_stop_signal() -> None:
+        def record_stop_signal() -> None:
             self.stopped = True
             forward_stop()
 
-        self.setup = replace(self.setup, on_stop=remember_stop_signal)
+        self.setup = replace(self.setup, on_stop=record_stop_signal)
 
 
 @dataclass

@@ -17,7 +17,7 @@ from sonde.launch.launchers.mpiexec import MpiexecLauncher
 from sonde.model.errors import MachineError, SystemFileError
 from sonde.model.experiment.description import Clients, Storage
 from sonde.model.lines import NodeLine
-from sonde.model.mounts import MOUNTINFO, find_mount_of_path
+from sonde.model.mounts import MOUNTINFO_FILE, find_mount_of_path
 from sonde.model.plan import Plan
 from sonde.model.quantities import display_count_with_noun
 from sonde.model.record import RecordReader
@@ -30,7 +30,7 @@ _STRIPED_KINDS = ("lustre", "beegfs")  # whose stripes the engine sets and reads
 _NODE_ROLES: Mapping[str, str] = {"compute": "compute", "service": "service", "server": "system"}
 
 
-def apply_striping(plan: Plan, storage: Storage, mountinfo: Path = MOUNTINFO) -> Plan:
+def apply_striping(plan: Plan, storage: Storage, mountinfo: Path = MOUNTINFO_FILE) -> Plan:
     """The plan with the stripes of the cell, where the file system of its target has stripes that can be set."""
     if storage.stripe_count is None and storage.stripe_size is None:
         return plan
@@ -45,7 +45,7 @@ def apply_striping(plan: Plan, storage: Storage, mountinfo: Path = MOUNTINFO) ->
     return Plan.from_document({**plan.document, "target": {**target, "striping": members}}, plan.origin)
 
 
-def find_file_system_type(directory: Path, mountinfo_file: Path = MOUNTINFO) -> str:
+def find_file_system_type(directory: Path, mountinfo_file: Path = MOUNTINFO_FILE) -> str:
     """The type of the file system of a directory, as proc_pid_mountinfo(5) names it; empty when that is unknown."""
     try:
         mount = find_mount_of_path(str(directory), mountinfo_file.read_text(encoding="utf-8", errors="replace"))

@@ -16,14 +16,14 @@ DOCUMENT_TITLES = {
     "D": "Evaluation of the Sonexion 1300 (CSCS 2012)",
     "E": "HPCS I/O Scenarios Update (LUG 2013)",
 }
-_ITEM = re.compile(r"([A-E])\d\d")
+_ITEM_PATTERN = re.compile(r"([A-E])\d\d")
 
 
 def describe_sources(experiment: Experiment) -> str:
     """The sources of an experiment and their status in one line; for a shipped one with the titles of the documents."""
     file = experiment.file
     text = ", ".join(file.source) + (f" ({file.status})" if file.status else "")
-    items = [_ITEM.fullmatch(source) for source in file.source]
+    items = [_ITEM_PATTERN.fullmatch(source) for source in file.source]
     letters = dict.fromkeys(item[1] for item in items if item)
     if not letters or not all(items) or experiment.id not in list_shipped_experiments():
         return text

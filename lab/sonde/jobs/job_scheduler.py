@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 _TIMEOUT_S, _NEVER_S = 60.0, 10**6
 QUEUED, RUNNING, DONE, FAILED, CANCELED, GONE = "queued", "running", "done", "failed", "canceled", "gone"
-UNKNOWN = "unknown"  # the scheduler gave no answer
-_ARRAY_STATE_ORDER = (RUNNING, QUEUED, UNKNOWN, CANCELED, FAILED, GONE, DONE)
+UNKNOWN_JOB_STATE = "unknown"  # the scheduler gave no answer
+_ARRAY_STATE_ORDER = (RUNNING, QUEUED, UNKNOWN_JOB_STATE, CANCELED, FAILED, GONE, DONE)
 ENDED_STATES = frozenset({DONE, FAILED, CANCELED, GONE})
 # Messages of Slurm, PBS and LSF for a job that ended too long ago.
 _JOB_UNKNOWN_MESSAGE = re.compile(
@@ -130,7 +130,7 @@ def _query_scheduler(scheduler_name: str, scheduler_ids: Sequence[str]) -> dict[
         try:
             answer: Mapping[str, Any] = executor.parse_status_output(result.returncode, result.stdout)
         except Exception:  # PSI/J documents no exception types for its parsers
-            states[scheduler_id] = UNKNOWN
+            states[scheduler_id] = UNKNOWN_JOB_STATE
             continue
         states |= {
             str(native_id): _STATES_BY_PSIJ_NAME.get(status.state.name, RUNNING) for native_id, status in answer.items()

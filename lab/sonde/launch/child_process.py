@@ -25,7 +25,7 @@ from sonde.model.errors import MachineError
 
 TERMINATE_GRACE_S = 5.0
 # A killed process ends at once, unless it waits in the kernel for a server that does not answer.
-STUCK_AFTER_KILL_S = 10.0
+MAX_WAIT_AFTER_KILL_S = 10.0
 _FORWARDED_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 # Time between two reads of the record; a person cannot see more than ten updates per second.
 _POLL_INTERVAL_S = 0.1
@@ -112,7 +112,7 @@ class ChildProcess:
                 forwarded += 1
             if self._kill_at is not None and time.monotonic() >= self._kill_at:
                 self.kill_group()
-                if time.monotonic() >= self._kill_at + STUCK_AFTER_KILL_S:
+                if time.monotonic() >= self._kill_at + MAX_WAIT_AFTER_KILL_S:
                     self.is_stuck = True
                     self._process.returncode = -signal.SIGKILL  # so that Popen does not wait for it
                     os.close(self._ended)

@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 from sonde.model.confined_files import open_file
 
-_READ_SIZE = 1 << 20  # bytes
+_READ_BLOCK_BYTES = 1 << 20  # bytes
 
 
 class GrowingFile:
@@ -27,7 +27,7 @@ class GrowingFile:
             except FileNotFoundError:
                 return b""
         blocks = []
-        while block := self._file.read(_READ_SIZE):
+        while block := self._file.read(_READ_BLOCK_BYTES):
             blocks.append(block)
         return b"".join(blocks)
 

@@ -17,7 +17,7 @@ _INSTALLER_PHRASES = {"pip": "pip", "uv": "uv", "conda": "conda", "rpm": "an RPM
 def describe_installation() -> str:
     """Returns one line: the tool that installed Sonde, the folder, the container, and what is not part of it."""
     package = Path(__file__).resolve().parents[1]
-    text = f"{_name_installer(package)}, in {package.parent}"
+    text = f"{_get_installer_name(package)}, in {package.parent}"
     container = os.environ.get("APPTAINER_CONTAINER") or os.environ.get("SINGULARITY_CONTAINER")
     if container:
         text += f", in the container {container}"
@@ -26,7 +26,7 @@ def describe_installation() -> str:
     return text
 
 
-def _name_installer(package_folder: Path) -> str:
+def _get_installer_name(package_folder: Path) -> str:
     if find_source_tree() is not None:
         return "source tree"
     if any((parent / ".spack").is_dir() for parent in package_folder.parents):

@@ -115,7 +115,7 @@ def test_run_of_killed_runner_is_active_until_engine_ends(archive: Path) -> None
     assert store.list_unfinished_runs_of_group("g1") == [], "what we write ourselves is not somebody else's"
     engine = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     try:
-        draft.claim_for_processes(engine.pid)
+        draft.record_writer_processes(engine.pid)
         assert store.list_unfinished_runs_of_group("g1") == [draft.folder]
         assert store.list_unfinished_runs_of_group("g2") == []
     finally:

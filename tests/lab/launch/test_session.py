@@ -181,7 +181,7 @@ def test_run_ending_after_its_time_limit_is_not_stuck(
 
 def test_unkillable_engine_is_abandoned(fake_engine: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Stands for a process that waits in the kernel: here kill() does nothing."""
-    monkeypatch.setattr(child_module, "STUCK_AFTER_KILL_S", 0.2)
+    monkeypatch.setattr(child_module, "MAX_WAIT_AFTER_KILL_S", 0.2)
     monkeypatch.setattr(child_module.ChildProcess, "kill_group", lambda self: None)
     monkeypatch.setenv("SONDE_STORAGE_PATIENCE", "0.1")
     fake_engine("deaf", seconds="30")

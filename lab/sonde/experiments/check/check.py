@@ -24,7 +24,7 @@ from sonde.experiments.check.plans import (
 from sonde.launch.session import LineObserver
 from sonde.model.confined_files import ConfinedDirectory
 from sonde.model.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, MachineError, StoppedError, UserError
-from sonde.model.limits import MAX_COLD_RESIDENCY
+from sonde.model.limits import MAX_RESIDENCY_OF_COLD_FILE
 from sonde.model.plan import Plan
 from sonde.model.required_space import compute_required_space
 from sonde.store.archive import Archive, make_run_id
@@ -32,7 +32,7 @@ from sonde.store.shards import REPORTS_FOLDER
 
 _FIRST_VOLUME, _LARGEST_VOLUME = 16 * MIB, 1024 * MIB
 _MIN_CALIBRATION_S = 0.4
-_CALIBRATION_FILES = 200
+_CALIBRATION_FILE_COUNT = 200
 
 
 def describe_zero_size(file_system_facts: Mapping[str, Any]) -> str:
@@ -263,7 +263,7 @@ class FileSystemCheck:
             self._notes.append(f"Direct I/O does not work here, so there are no direct figures: {reason}")
         read = run_result.record.phases.get("read")
         residency_after = read.residency_after_treatments if read else None
-        if machine.evict and residency_after is not None and residency_after > MAX_COLD_RESIDENCY:
+        if machine.evict and residency_after is not None and residency_after > MAX_RESIDENCY_OF_COLD_FILE:
             # POSIX_FADV_DONTNEED affects only our files; dropping all caches slows every user of this machine.
             evict = "drop_page_cache" if machine.evict == "fadvise" and os.geteuid() == 0 else None
             machine = replace(machine, evict=evict)
@@ -274,7 +274,7 @@ class FileSystemCheck:
     def _measure_file_rates(self) -> tuple[float, float]:
         """Measures the rates of small files per second: creation, removal."""
         plan = Plan.from_document(
-            build_file_calibration_plan(str(self._target), _CALIBRATION_FILES), f"the check of {self._target}"
+            build_file_calibration_plan(str(self._target), _CALIBRATION_FILE_COUNT), f"the check of {self._target}"
         )
         self._observer.on_part("Calibration", 0, 0, plan)
         run = self._conduct_run_of_part(plan, "check-calibration", "calibration", "calibration-files")
@@ -283,9 +283,9 @@ class FileSystemCheck:
             raise StoppedError(run.text or "The check was interrupted.")
         removal = run.record.phases["remove"].end if "remove" in run.record.phases else None
         created, removed = (phase_end.rates.total if phase_end else None for phase_end in (end, removal))
-        return created.ops_per_s if created else float(_CALIBRATION_FILES), removed.ops_per_s if removed else float(
-            "inf"
-        )
+        return created.ops_per_s if created else float(
+            _CALIBRATION_FILE_COUNT
+        ), removed.ops_per_s if removed else float("inf")
 
 
 def _compute_removal_seconds(run_result: RunResult) -> float:

@@ -26,7 +26,7 @@ _READ_PHASE_S = 1.3
 _QUICK_FILES, _QUICK_FILES_DISCARD = 10_000, 4_000
 # In full mode, buffered data exceeds memory by this factor, so that reads cannot come from the page cache.
 MIN_DATA_TO_MEMORY_RATIO = 1.5
-_FLUSH_S = 20.0
+_MAX_FLUSH_S = 20.0
 
 
 @dataclass(frozen=True)
@@ -320,4 +320,4 @@ def _make_time_stop_rule(phase_seconds: float) -> dict[str, str]:
 
 def _make_time_limit(phase_seconds: float, phase_count: int) -> dict[str, str]:
     """Returns a time limit of several times the expected duration, cache flushes included, against hangs."""
-    return {"time": f"{(4 * phase_seconds + _FLUSH_S) * phase_count:.0f}s"}
+    return {"time": f"{(4 * phase_seconds + _MAX_FLUSH_S) * phase_count:.0f}s"}

@@ -12,7 +12,7 @@ from sonde.stats.bins import find_steady_slices
 from sonde.stats.shapes import MIN_SLICES, find_rate_shape
 
 # This fraction at the start of a curve is ignored in its classification, since caches and queues fill.
-SKIPPED_FRACTION = 0.1
+SKIPPED_START_FRACTION = 0.1
 
 
 _FORM_BY_SHAPE = {
@@ -29,7 +29,7 @@ def classify_form(curve: RateCurve) -> str:
     """Returns the form of a rate over time: flat, declining, rising or dips. Uses the slices in which all tasks were
     active, except the first tenth. Raises MissingError if there are too few."""
     begin, end = find_steady_slices(curve.amounts, curve.active_tasks)
-    begin += int(SKIPPED_FRACTION * (end - begin))
+    begin += int(SKIPPED_START_FRACTION * (end - begin))
     amounts = curve.amounts[begin:end]
     if len(amounts) < MIN_SLICES:
         raise MissingError(

@@ -11,9 +11,9 @@ from sonde.model.experiment.claims import Claim, ClaimComparison, MetricFunction
 from sonde.stats.spread import MIN_VALUES, estimate_coefficient_of_variation
 
 # A place belongs to the plateau if its interval reaches this fraction of the largest median.
-PLATEAU_FRACTION = 0.9
+MIN_PLATEAU_FRACTION = 0.9
 # A smaller scatter is not reported as the reason.
-MIN_SCATTER = 0.1
+MIN_REPORTED_SCATTER = 0.1
 # For a value with enough runs.
 NO_INTERVAL_SENTENCE = "It has no interval: by these runs its divisor may be 0."
 # Functions that state growth along an axis.
@@ -54,7 +54,7 @@ def _explain_plateau(function_call: MetricFunctionCall, evaluator: ClaimEvaluato
         knee -= 1
     if knee == 0:
         return (
-            f"The {name} is within {100 * (1 - PLATEAU_FRACTION):.0f} % of its largest from {medians[0][0]} on, the"
+            f"The {name} is within {100 * (1 - MIN_PLATEAU_FRACTION):.0f} % of its largest from {medians[0][0]} on, the"
             f" smallest {axis} that was tried: the knee is below it."
         )
     last_bounds = medians[-1][1]
@@ -62,12 +62,12 @@ def _explain_plateau(function_call: MetricFunctionCall, evaluator: ClaimEvaluato
         best = next(value for value, bounds in medians if bounds.value == largest)
         percent = 100 * last_bounds.value / largest
         return f"The {name} is largest at {best} and {percent:.0f} % of that at {medians[-1][0]}."
-    distance_percent = 100 * (1 - PLATEAU_FRACTION)
+    distance_percent = 100 * (1 - MIN_PLATEAU_FRACTION)
     return f"The {name} is within {distance_percent:.0f} % of its largest from {medians[knee][0]} on: the knee."
 
 
 def _is_on_plateau(upper_bound: float, median: float, largest_median: float) -> bool:
-    return max(median, upper_bound if upper_bound < float("inf") else median) >= PLATEAU_FRACTION * largest_median
+    return max(median, upper_bound if upper_bound < float("inf") else median) >= MIN_PLATEAU_FRACTION * largest_median
 
 
 def _explain_scatter(claim: Claim, evaluator: ClaimEvaluator, context: ClaimContext) -> str:
@@ -95,7 +95,7 @@ def _explain_scatter(claim: Claim, evaluator: ClaimEvaluator, context: ClaimCont
             ]
         except (MissingError, ValueError):
             continue
-    if not scatters or max(scatters)[0] < MIN_SCATTER:
+    if not scatters or max(scatters)[0] < MIN_REPORTED_SCATTER:
         return ""
     largest, cell_name = max(scatters)
     return f"Runs of {cell_name} scatter by {100 * largest:.0f} % (COV)."

@@ -56,7 +56,7 @@ class ClaimEvaluator:
         """Returns the value in a context. Raises MissingError."""
         match expression:
             case NumberLiteral():
-                return EvaluatedValue(BoundedValue.from_exact_value(expression.value), _EXACT_RUNS)
+                return EvaluatedValue(BoundedValue.from_exact_value(expression.value), _RUN_COUNT_OF_EXACT_VALUES)
             case MetricReference():
                 samples = self._get_samples(expression, context)
                 return EvaluatedValue(
@@ -160,7 +160,7 @@ class ClaimEvaluator:
                 BoundedValue.from_exact_value(
                     numerator.compute_median_bounds().value / denominator.compute_median_bounds().value
                 ),
-                _EXACT_RUNS,
+                _RUN_COUNT_OF_EXACT_VALUES,
             )
         if is_paired:
             values_by_run = dict(zip(denominator.runs, denominator.values, strict=True))
@@ -223,7 +223,9 @@ class ClaimEvaluator:
         if not run_values:
             raise MissingError("a run with a rate above 0")
         if self._source.is_deterministic:
-            return EvaluatedValue(BoundedValue.from_exact_value(float(np.median(run_values))), _EXACT_RUNS)
+            return EvaluatedValue(
+                BoundedValue.from_exact_value(float(np.median(run_values))), _RUN_COUNT_OF_EXACT_VALUES
+            )
         return EvaluatedValue(
             compute_median_bounds(run_values, interim_look, self._confidence), len(run_values), MIN_OF_MEDIAN
         )
@@ -290,7 +292,7 @@ class ClaimEvaluator:
         if exact:
             return EvaluatedValue(
                 BoundedValue.from_exact_value(statistic(np.array([float(np.median(group)) for group in groups]))),
-                _EXACT_RUNS,
+                _RUN_COUNT_OF_EXACT_VALUES,
             )
         confidence = adjust_level_for_looks([samples.look for _, _, samples in places], self._confidence)
         return EvaluatedValue(bootstrap_statistic(groups, statistic, confidence), runs)
@@ -307,7 +309,7 @@ class ClaimEvaluator:
         }[function_name]
 
 
-_EXACT_RUNS = 1_000_000_000
+_RUN_COUNT_OF_EXACT_VALUES = 1_000_000_000
 _VALUE_STATISTICS: Mapping[str, Callable[[Floats], float]] = {
     "largest": lambda y: float(y.max()),
     "smallest": lambda y: float(y.min()),
@@ -318,7 +320,7 @@ _VALUE_STATISTICS: Mapping[str, Callable[[Floats], float]] = {
 
 
 def _get_run_count(samples: Samples) -> int:
-    return _EXACT_RUNS if samples.is_exact else samples.count
+    return _RUN_COUNT_OF_EXACT_VALUES if samples.is_exact else samples.count
 
 
 def _split_factor_and_metric(expression: ClaimExpression) -> tuple[float, MetricReference] | None:

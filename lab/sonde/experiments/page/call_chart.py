@@ -74,7 +74,8 @@ def read_call_seconds(run_folders: Sequence[Path], log_name: str) -> list[float]
 
 
 def select_calls_to_draw(call_seconds: Sequence[float]) -> tuple[list[float], list[float]]:
-    """Returns number and seconds of the drawn calls: all, or the longest and evenly spaced ones up to `MAX_CALLS`."""
+    """Returns number and seconds of the drawn calls: all, or the longest and evenly spaced ones up to
+    `MAX_SYNTHESIZED_CALLS`."""
     values = np.asarray(call_seconds, dtype=float)
     if values.size <= MAX_DRAWN_CALLS:
         return [float(index) for index in range(values.size)], values.tolist()

@@ -17,7 +17,7 @@ from sonde.experiments.claims.values import parse_axis_number
 from sonde.experiments.page.call_chart import make_call_section
 from sonde.experiments.page.median_curves import make_curve_of_medians
 from sonde.experiments.page.points import (
-    MAX_CHARTS,
+    MAX_CHARTS_PER_FIGURE,
     FigurePoint,
     collect_points,
     compute_point_ratio,
@@ -59,12 +59,14 @@ def _make_point_section(figure: FigureDescription, measured_runs: MeasuredRuns) 
         "percent": _draw_percent_change_chart,
     }[figure.kind]
     parts = []
-    for shared, points in groups[:MAX_CHARTS]:
+    for shared, points in groups[:MAX_CHARTS_PER_FIGURE]:
         chart = draw(figure, make_chart_title(measured_runs.experiment, shared), points, measured_runs)
         if chart is not None:
             parts.append(chart)
-    if len(groups) > MAX_CHARTS:
-        messages.append(f"{len(groups) - MAX_CHARTS} more charts would follow; their numbers are in the table below.")
+    if len(groups) > MAX_CHARTS_PER_FIGURE:
+        messages.append(
+            f"{len(groups) - MAX_CHARTS_PER_FIGURE} more charts would follow; their numbers are in the table below."
+        )
     return messages, parts
 
 

@@ -19,7 +19,7 @@ from sonde.stats.stopping import adjust_level_for_looks
 # Coordinates that are not axes of cells.
 PHASE_COORDINATE, PLAN_COORDINATE, METRIC_COORDINATE = "phase", "plan", "metric"
 # Maximum charts of one figure; the table of all results has the others.
-MAX_CHARTS = 8
+MAX_CHARTS_PER_FIGURE = 8
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ PUBLISHED_NUMBERS_EXPLANATION = (
     "Published numbers are of another machine, often of another size: compare the shape, not the height."
 )
 # Maximum places on axes that a published number leaves open; the table of all cells has the others.
-MAX_CONTEXTS = 8
+MAX_PUBLISHED_CONTEXTS = 8
 _LIMIT_PREFIXES = {"": "", "about": "about ", "at_least": "at least ", "at_most": "at most "}
 
 
@@ -71,7 +71,7 @@ class PublishedComparison:
 
 
 def compare_published(
-    measured_runs: MeasuredRuns, max_contexts: int | None = MAX_CONTEXTS
+    measured_runs: MeasuredRuns, max_contexts: int | None = MAX_PUBLISHED_CONTEXTS
 ) -> list[PublishedComparison]:
     """Returns a comparison for every published number, at up to `most_places` values of its open axes."""
     grid = CellGrid(measured_runs.experiment)

@@ -13,7 +13,7 @@ from sonde.experiments.claims.measured_runs import MeasuredRuns
 from sonde.experiments.claims.samples import MissingError, compute_median_bounds
 from sonde.experiments.page.median_curves import make_curve_of_medians
 from sonde.experiments.page.points import (
-    MAX_CHARTS,
+    MAX_CHARTS_PER_FIGURE,
     PHASE_COORDINATE,
     format_axis_name_and_value,
     get_cell_coordinates,
@@ -59,7 +59,7 @@ def make_rate_over_time_section(
     for cell_axes, lines in curves_by_cell:
         groups.setdefault(tuple(str(cell_axes.get(name)) for name in split_names), []).append((cell_axes, lines))
     parts = []
-    for members in list(groups.values())[:MAX_CHARTS]:
+    for members in list(groups.values())[:MAX_CHARTS_PER_FIGURE]:
         title = make_chart_title(measured_runs.experiment, {name: members[0][0].get(name) for name in split_names})
         lines_drawn = [
             TimeChartLine(
@@ -80,8 +80,10 @@ def make_rate_over_time_section(
         " of the phase."
         unit = "op/s" if figure.metrics[0].startswith("operations") else "B/s"
         parts.append(build_time_chart(title, caption, lines_drawn, unit).render())
-    if len(groups) > MAX_CHARTS:
-        messages[f"{len(groups) - MAX_CHARTS} more cells have curves; `sonde report RUN` draws each run."] = None
+    if len(groups) > MAX_CHARTS_PER_FIGURE:
+        messages[
+            f"{len(groups) - MAX_CHARTS_PER_FIGURE} more cells have curves; `sonde report RUN` draws each run."
+        ] = None
     return list(messages)[:3], parts
 
 
@@ -115,6 +117,6 @@ def make_node_section(figure: FigureDescription, measured_runs: MeasuredRuns) ->
                 member_kind,
             )
         ).render()
-        for axis_values, curves in list(groups.values())[:MAX_CHARTS]
+        for axis_values, curves in list(groups.values())[:MAX_CHARTS_PER_FIGURE]
     ]
     return list(messages)[:3], parts

@@ -14,7 +14,7 @@ from sonde.launch.launchers.launcher import Launcher, RankVariables
 from sonde.model.errors import MachineError, UserError
 from sonde.model.ranges import expand_name_range
 
-_USAGE = '--launcher-args "--hosts n[01-16]"'
+_HOSTS_USAGE = '--launcher-args "--hosts n[01-16]"'
 _OUTSIDE_BRACKETS = re.compile(r"[,\s]+(?![^\[]*\])")
 
 
@@ -64,9 +64,9 @@ def _read_arguments(arguments: Sequence[str]) -> dict[str, str]:
     while remaining:
         option, _, value = remaining.pop(0).partition("=")
         if option not in ("--hosts", "--shell"):
-            raise UserError(f"--launcher ssh has no argument {option}; it takes --hosts and --shell: {_USAGE}.")
+            raise UserError(f"--launcher ssh has no argument {option}; it takes --hosts and --shell: {_HOSTS_USAGE}.")
         if not value and not remaining:
-            raise UserError(f"--launcher ssh: {option} needs a value after it: {_USAGE}.")
+            raise UserError(f"--launcher ssh: {option} needs a value after it: {_HOSTS_USAGE}.")
         values[option] = value or remaining.pop(0)
     return values
 
@@ -82,7 +82,7 @@ def _read_hosts(hosts_argument: str) -> list[str]:
         hosts_argument = ",".join(line.partition("#")[0].strip() for line in lines)
     hosts = [name for part in _OUTSIDE_BRACKETS.split(hosts_argument) if part for name in expand_name_range(part)]
     if not hosts:
-        raise UserError(f"--launcher ssh needs the hosts on which the processes start: {_USAGE}.")
+        raise UserError(f"--launcher ssh needs the hosts on which the processes start: {_HOSTS_USAGE}.")
     for name in hosts:
         if name.startswith("-"):
             raise UserError(f"--launcher ssh: {name} is no host name; it begins with a dash.")

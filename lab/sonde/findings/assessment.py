@@ -23,7 +23,7 @@ from sonde.findings.storage_units import describe_slow_units
 from sonde.findings.stragglers import collect_task_rates, find_slowest_straggler, map_nodes_to_hosts
 from sonde.findings.target_operations import describe_slow_operations
 from sonde.findings.targets import describe_slow_targets, describe_unknown_layout
-from sonde.findings.variation import STALLED_RATE_SHARE, RateVariation
+from sonde.findings.variation import MAX_STALLED_RATE_SHARE, RateVariation
 from sonde.model import quantities
 from sonde.model.errors import format_as_sentence
 from sonde.model.limits import MIN_PHASE_S
@@ -189,7 +189,7 @@ def describe_variation(variation: RateVariation, counts_operations: bool, second
         rates = [rate for _, rate in variation.parts]
         verb = _choose_direction_verb(rates[0], rates[1])
         first = f"{verb} from {format_rate(rates[0])} to {format_rate(rates[1])} after {times[1]}"
-        if fsync_s > 0 and rates[-1] <= STALLED_RATE_SHARE * rates[-2]:
+        if fsync_s > 0 and rates[-1] <= MAX_STALLED_RATE_SHARE * rates[-2]:
             fsync = f"after {times[-1]} only the fsync was left, for {quantities.display_seconds(fsync_s)}"
             if len(rates) == 2:
                 return f"transferred at {format_rate(rates[0])}; {fsync}"

@@ -15,7 +15,7 @@ from sonde.model import quantities
 from sonde.model.backends import BACKENDS_WITHOUT_STORAGE
 from sonde.model.escaping import escape_line
 from sonde.model.history_key import classify_cache
-from sonde.model.limits import MAX_COLD_RESIDENCY, MIN_PHASE_S, MIN_SMALL_FILE_PHASE_S, MIN_SUSTAINED_S
+from sonde.model.limits import MAX_RESIDENCY_OF_COLD_FILE, MIN_PHASE_S, MIN_SMALL_FILE_PHASE_S, MIN_SUSTAINED_S
 from sonde.model.line_members import ByteCounts, FileSystemFacts, LatencySummary, PhaseRates
 from sonde.model.lines import ErrorLine
 from sonde.model.operations import METADATA_OPS, NAMESPACE_CHANGING_OPS, WRITE_ONLY_OPS, WRITE_OPS
@@ -196,7 +196,7 @@ def _classify_read(run: RecordedRun, phase: PhaseRecord) -> tuple[Classification
     source = find_read_source(run, phase)
     if source is not None and source.is_cached:
         return Classification.CACHE, source.clause
-    if residency is not None and residency > MAX_COLD_RESIDENCY:
+    if residency is not None and residency > MAX_RESIDENCY_OF_COLD_FILE:
         if residency >= 0.95:
             return Classification.CACHE, "served from page cache: not a storage number"
         share = quantities.display_percent(residency)

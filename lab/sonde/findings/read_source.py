@@ -157,12 +157,12 @@ def _find_source_by_counters(run: RecordedRun, phase: PhaseRecord, counters: Rea
     if counters.max_fraction < _MIN_DEVICE_FRACTION:
         served = "served" if counters.max_fraction < _MAX_DEVICE_FRACTION_OF_CACHED_READS else "partly served"
         return ReadSource(True, f"{served} from page cache ({_describe_device_read_share(counters)}): {NOT_STORAGE}")
-    if phase.residency is None and _device_read_as_much_as_run(counters):
+    if phase.residency is None and _has_device_read_bytes_of_run(counters):
         return ReadSource(False, f"from storage: {counters.part} read all of it during the phase")
     return None
 
 
-def _device_read_as_much_as_run(read_counters: ReadCounters) -> bool:
+def _has_device_read_bytes_of_run(read_counters: ReadCounters) -> bool:
     """Whether the device read about as many bytes as the run, so that other traffic cannot stand for them."""
     return read_counters.min_fraction >= _MIN_DEVICE_FRACTION and read_counters.max_fraction <= _OTHER_TRAFFIC_FACTOR
 
@@ -186,7 +186,7 @@ def find_cache_and_device_contradiction(run: RecordedRun, phase: PhaseRecord) ->
     if counters.max_fraction < 0.5 * missing:
         text = f"{before}, yet {_describe_device_read_share(counters)} during it."
         advice = "Something read the data in between, or the data are not on this device."
-    elif residency >= 0.5 and _device_read_as_much_as_run(counters):
+    elif residency >= 0.5 and _has_device_read_bytes_of_run(counters):
         text = f"{before}, yet {counters.part} read as many bytes as the phase."
         advice = "Memory was short and lost the data before they were read, or another program read as much."
     else:

@@ -13,7 +13,7 @@ from sonde.model.run import RecordedRun
 
 DROPPED_CACHES_MARK, TROUBLE_MARK = "dropped caches", "trouble"
 # Below this fraction of its median the rate of a phase has a dip.
-_DIP_RATE_FRACTION = 0.5
+_MAX_DIP_RATE_FRACTION = 0.5
 _MIN_SLICES = 8
 
 
@@ -43,6 +43,6 @@ def _list_dips(run: RecordedRun, phase: PhaseRecord) -> list[float]:
     rates = np.array(timeline.ops_per_s if assessed.operations else timeline.bytes_per_s)[:-1]  # the last slice is cut
     if rates.size < _MIN_SLICES:
         return []
-    low = rates < _DIP_RATE_FRACTION * float(np.median(rates))
+    low = rates < _MAX_DIP_RATE_FRACTION * float(np.median(rates))
     begins = np.flatnonzero(low & ~np.concatenate(([True], low[:-1])))
     return [phase.begin.t + timeline.edges[index] for index in begins]

@@ -18,7 +18,7 @@ from sonde.stats.bins import pad_with_zeros, sum_into_bins
 from sonde.stats.imbalance import compute_straggler_threshold
 
 # A middle needs company.
-MIN_NODES = 3
+MIN_COMPARED_NODES = 3
 # A cell with fewer operations says more about counting than about the node.
 _MIN_OPERATIONS_PER_CELL = 8
 _MIN_CELLS, _MAX_CELLS = 8, 64
@@ -61,7 +61,7 @@ def find_slow_intervals(phase: PhaseRecord, counts_operations: bool) -> list[Slo
     """Stretches of time in which a node was slow, the one that cost most first; one a node. Empty when none was."""
     result = select_node_series(phase)
     several = find_node_spread_series(phase)
-    if len(result) < MIN_NODES:
+    if len(result) < MIN_COMPARED_NODES:
         return []
     length = max(len(item.bytes) for item in result)
     slices = _pad_node_slices(result, length, counts_operations)
@@ -77,7 +77,7 @@ def find_slow_intervals(phase: PhaseRecord, counts_operations: bool) -> list[Slo
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = np.where(_mark_comparable_cells(result, length, cells), moved / middle, np.nan)
     known_values = shares[np.isfinite(shares) & (shares > 0)]
-    if known_values.size < MIN_NODES * _MIN_CELLS:
+    if known_values.size < MIN_COMPARED_NODES * _MIN_CELLS:
         return []
     limit = 1 / max(_MIN_SLOWNESS_FACTOR, compute_straggler_threshold(known_values))
     width = length * result[0].slice_s / cells

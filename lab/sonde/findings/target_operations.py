@@ -31,7 +31,7 @@ _MAX_LISTED_TARGETS = 3
 # Of a target, for its median over the whole phase: three of five operations in a tail of 1 % are rare enough.
 _MIN_OPERATIONS = 5
 _MIN_OPERATIONS_OF_MEDIAN_TARGET = 32  # of the median target; below that nothing is said
-_SINGLE_OPERATION_FACTOR = 10.0
+_MIN_SLOWNESS_OF_SINGLE_OPERATIONS = 10.0
 _MANY_OPERATIONS = 256.0
 _MANY_BLOCKS = 13
 # By this two of 500 drawn phases without a slow target name one, by 95 % eleven: history asks every day.
@@ -140,7 +140,7 @@ def compute_relative_median_latencies(phase: PhaseRecord) -> list[TargetRates]:
 
     Fewer than `_MIN_OPERATIONS` are judged only when chance cannot explain them: three or four whose median exceeds
     nine tenths of the operations of every other target, two whose median exceeds all of them, or a single one that
-    does so by `_SINGLE_OPERATION_FACTOR`.
+    does so by `_MIN_SLOWNESS_OF_SINGLE_OPERATIONS`.
     """
     rows = [row for row in read_busiest_operations(phase) if row.p50_ns and row.single_ops]
     counted = [row for row in rows if row.single_ops >= _MIN_OPERATIONS]
@@ -164,7 +164,7 @@ def _is_slower_than_by_chance(target_operations: TargetOperations, other_rows: S
         counted = [other for other in other_rows if other.single_ops >= _MIN_OPERATIONS]
         return median > max(other.p90_ns or math.inf for other in counted)
     longest = max(other.max_ns or math.inf for other in other_rows)
-    return median > longest * (_SINGLE_OPERATION_FACTOR if target_operations.single_ops == 1 else 1.0)
+    return median > longest * (_MIN_SLOWNESS_OF_SINGLE_OPERATIONS if target_operations.single_ops == 1 else 1.0)
 
 
 def compute_relative_rates(operation_times: Sequence[OperationTimes]) -> list[TargetRates]:

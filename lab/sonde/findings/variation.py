@@ -22,9 +22,9 @@ from sonde.stats.levels import Level, find_constant_levels
 
 MIN_CHANGE_RATIO = 1.25  # smallest ratio that is called a change
 MIN_DRIFT_VARIANCE_SHARE = 0.8  # share of the variance that a straight line must explain to be the story
-MIN_INTERVALS = 8  # intervals below which nothing is said
-MAX_STEPS = 3  # levels that still make a sentence
-STALLED_RATE_SHARE = 0.1  # share of the median below which an interval counts as stalled
+MIN_VARIATION_INTERVALS = 8  # intervals below which nothing is said
+MAX_RATE_STEPS = 3  # levels that still make a sentence
+MAX_STALLED_RATE_SHARE = 0.1  # share of the median below which an interval counts as stalled
 MIN_STALLED_TIME_SHARE = 0.03  # share of the time that must be stalled to be worth a sentence
 MAX_MEAN_DIFFERENCE = 0.1  # share by which the mean of the levels may differ from the number they explain
 MAX_STEADY_HALF_WIDTH = 0.1  # half width of nine tenths of the time, over the median, that is still called steady
@@ -72,7 +72,7 @@ def analyze_rate_variation(
     """Describes what was moved in slices of `slice_s` seconds, while all tasks were at work."""
     first, end = find_steady_slices(amount_per_slice, active_tasks)
     inside = amount_per_slice[first:end]
-    if len(inside) < MIN_INTERVALS:
+    if len(inside) < MIN_VARIATION_INTERVALS:
         return RateVariation("short")
     seconds = len(inside) * slice_s
     coarse, fine = (
@@ -101,9 +101,9 @@ def _classify_rate_variation(
         (start_s + part.first * covered_s / len(fine_rates), _compute_mean(fine_rates[part.first : part.end]))
         for part in parts
     ]
-    if 2 <= len(steps) <= MAX_STEPS and all(_differs_visibly(a[1], b[1]) for a, b in itertools.pairwise(steps)):
+    if 2 <= len(steps) <= MAX_RATE_STEPS and all(_differs_visibly(a[1], b[1]) for a, b in itertools.pairwise(steps)):
         return RateVariation("steps", middle, mean, low, high, parts=tuple(steps))
-    moving = [rate for rate in slice_rates if rate >= STALLED_RATE_SHARE * middle]
+    moving = [rate for rate in slice_rates if rate >= MAX_STALLED_RATE_SHARE * middle]
     stalled = covered_s * (len(slice_rates) - len(moving)) / len(slice_rates)
     if stalled > MIN_STALLED_TIME_SHARE * covered_s:
         return RateVariation(

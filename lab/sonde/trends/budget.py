@@ -31,11 +31,11 @@ _TRIED_ARL0 = tuple(np.geomspace(200, 20000, 49).round().tolist())
 _COLLAPSE_DEVIATIONS = (4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0)
 # Fraction of the budget for the collapse detector. A larger one reports collapses of less than 70 % a run or two
 # earlier, but changes of 10 to 30 %, which the drift detector finds, later.
-_COLLAPSE_FRACTION = 0.4
+_COLLAPSE_BUDGET_FRACTION = 0.4
 _SIMULATED_RUNS = 60_000
 # Long compared with the window of the drift detector, so that its first runs weigh little.
 _SIMULATED_RUNS_PER_HISTORY = 400
-_MAX_NOISES = 300
+_MAX_RESIDUAL_ARRAYS = 300
 # Runs of a new history before the first possible alarm.
 RUNS_BEFORE_FIRST_ANSWER = MIN_RUNS - 1
 
@@ -144,7 +144,7 @@ def calibrate_detector(
     run_count = sum(noise.size for noise in long)
     if not long:
         return DetectorCalibration(settings, None, run_count, from_site_noise=False)
-    long = long[:: -(-len(long) // _MAX_NOISES)]
+    long = long[:: -(-len(long) // _MAX_RESIDUAL_ARRAYS)]
     runs = _SIMULATED_RUNS_PER_HISTORY
     rows = max(1, _SIMULATED_RUNS // (runs * len(long)))
     # A rate estimated from few runs is uncertain.
@@ -162,7 +162,7 @@ def calibrate_detector(
     result = float("inf")
     for deviations in _COLLAPSE_DEVIATIONS:
         settings = replace(settings, collapse_deviations=deviations, arl0=_TRIED_ARL0[-1])
-        if compute_alarm_rate(settings, collapse_only=True) > allowed * _COLLAPSE_FRACTION:
+        if compute_alarm_rate(settings, collapse_only=True) > allowed * _COLLAPSE_BUDGET_FRACTION:
             continue
         result = compute_alarm_rate(settings)
         if result > allowed:  # the least sensitive drift detector exceeds the budget, so all do

@@ -41,7 +41,7 @@ _TONES_BY_VERDICT = {
     "too few runs": "unknown",
 }
 # Curves are shown of the numbers that changed most.
-_MAX_CURVES = 8
+_MAX_CURVE_CHARTS = 8
 
 
 def build_comparison_page(
@@ -231,7 +231,7 @@ def _make_change_matrix_section(comparison: Comparison) -> list[StudySection]:
 
 def _make_rate_curve_section(comparison: Comparison) -> list[StudySection]:
     chosen = sorted(comparison.numbers, key=lambda number: (not number.has_changed, -abs(number.ratio.value - 1)))[
-        :_MAX_CURVES
+        :_MAX_CURVE_CHARTS
     ]
     readers: dict[tuple[str, str, str], RunRecords] = {}
     parts: list[Markup] = []

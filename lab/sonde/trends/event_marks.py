@@ -16,7 +16,7 @@ from sonde.model.event import Event, TimeInterval
 from sonde.model.units import format_count_with_noun
 
 # More lines in one chart cannot be distinguished.
-_MAX_LINES = 30
+_MAX_EVENT_LINES = 30
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def select_event_marks(
         distance = min((abs(time - change) for change in change_times), default=0.0)
         return "log" in event.tags, "error" not in event.tags, distance, event.id
 
-    chosen = sorted(inside, key=rank_event)[:_MAX_LINES]
+    chosen = sorted(inside, key=rank_event)[:_MAX_EVENT_LINES]
     chosen.sort(key=lambda event: (event.when.first, event.id))
     return EventMarks(tuple(chosen), len(inside) - len(chosen))
 

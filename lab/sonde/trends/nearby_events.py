@@ -13,7 +13,7 @@ from sonde.trends.changes import JointChange
 # Events further away are not named: what changed storage shows in the next runs.
 _MAX_TIME_BEFORE = timedelta(days=14)
 _MAX_TIME_AFTER = timedelta(days=1)
-_MAX_EVENTS = 3
+_MAX_NEARBY_EVENTS = 3
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def find_events_between(last_before: float, first_after: float, events: Iterable
         for event in events
         if -_MAX_TIME_BEFORE <= (distance := _compute_distance(event.when, during)) <= _MAX_TIME_AFTER
     ]
-    return sorted(nearby, key=lambda entry: (abs(entry.distance), entry.event.when.first))[:_MAX_EVENTS]
+    return sorted(nearby, key=lambda entry: (abs(entry.distance), entry.event.when.first))[:_MAX_NEARBY_EVENTS]
 
 
 def _format_distance(distance: timedelta) -> str:

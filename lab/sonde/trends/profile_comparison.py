@@ -85,7 +85,7 @@ def compare_profiles(
         shape=find_rate_shape(now, usual),
         seconds=new[-1][1],
         late=late,
-        blamed=_name_late_members(reader, late),
+        blamed=_list_names_of_late_members(reader, late),
     )
 
 
@@ -120,7 +120,9 @@ def find_late_members(phase: PhaseRecord) -> StragglerAttribution | None:
     return attribute_slowness_to_nodes_or_tasks(seconds, nodes) if len(seconds) >= 3 else None
 
 
-def _name_late_members(reader: RecordReader, straggler_attribution: StragglerAttribution | None) -> tuple[str, ...]:
+def _list_names_of_late_members(
+    reader: RecordReader, straggler_attribution: StragglerAttribution | None
+) -> tuple[str, ...]:
     if straggler_attribution is None:
         return ()
     hosts = {node.node: node.host for node in reader.nodes}

@@ -33,7 +33,7 @@ from sonde.trends.watch import sort_alarms, watch_from_earlier_state
 # A history shorter than this has no level yet.
 MIN_HISTORY_RUNS = 5
 # Runs that "now" is the median of.
-_LATEST_RUNS = 3
+_RUNS_OF_PRESENT_LEVEL = 3
 # The drop that is asked about: would so many runs show it against so many before?
 _NEW_RUNS, _KNOWN_RUNS = 10, 40
 # Runs of a history that its noise is learned from at most, and of all of them together: what more would add to what is
@@ -190,7 +190,7 @@ def survey_histories(
             HistoryAnalysis(
                 history=item,
                 segments=_split_into_segments_at_changes(item, own_changes),
-                now=float(np.median(item.values[-_LATEST_RUNS:])),
+                now=float(np.median(item.values[-_RUNS_OF_PRESENT_LEVEL:])),
                 noise=learned[index].noise,
                 visible=learned[index].visible,
                 changes=own_changes,

@@ -34,11 +34,11 @@ from sonde.trends.survey_text import (
 )
 
 # Series with a picture; of more than these, those without a change are only in the table.
-_MAX_CHARTS = 60
+_MAX_HISTORY_CHARTS = 60
 # Series whose spread by date is drawn.
 _MAX_DATE_CHARTS = 12
 # Joint changes in the first table.
-_LATEST_RUNS = 12
+_MAX_LATEST_JOINT_CHANGES = 12
 
 
 def build_survey_page(survey: Survey, measure_name: str, events: Sequence[Event] = ()) -> Study:
@@ -76,7 +76,7 @@ def build_survey_page(survey: Survey, measure_name: str, events: Sequence[Event]
     )
 
 
-def _name_analyzed_history(analysis: HistoryAnalysis, survey: Survey) -> str:
+def _make_name_of_analyzed_history(analysis: HistoryAnalysis, survey: Survey) -> str:
     return make_history_name(analysis.history, survey.distinguishing_labels)
 
 
@@ -102,9 +102,13 @@ def _make_joint_change_section(survey: Survey, events: Sequence[Event]) -> Study
     sentences = [
         "Changes of several histories at the same time are one joint change. Reversed changes are marked temporary."
     ]
-    parts = [render_html_table(columns, rows[:_LATEST_RUNS], "Joint changes, the latest first", text_columns=4)]
-    if rows[_LATEST_RUNS:]:
-        parts.append(render_html_table(columns, rows[_LATEST_RUNS:], "Older joint changes", text_columns=4))
+    parts = [
+        render_html_table(columns, rows[:_MAX_LATEST_JOINT_CHANGES], "Joint changes, the latest first", text_columns=4)
+    ]
+    if rows[_MAX_LATEST_JOINT_CHANGES:]:
+        parts.append(
+            render_html_table(columns, rows[_MAX_LATEST_JOINT_CHANGES:], "Older joint changes", text_columns=4)
+        )
     return StudySection("Joint changes", sentences, parts)
 
 
@@ -122,12 +126,12 @@ def _make_charts_section(survey: Survey, begin_time: float, end_time: float, eve
     charts = [
         build_history_chart(
             build_history_curve(
-                item, _name_analyzed_history(item, survey), survey.find_changes_elsewhere(item), event_marks
+                item, _make_name_of_analyzed_history(item, survey), survey.find_changes_elsewhere(item), event_marks
             ),
             begin_time,
             end_time,
         ).render()
-        for item in ordered[:_MAX_CHARTS]
+        for item in ordered[:_MAX_HISTORY_CHARTS]
     ]
     remaining = len(ordered) - len(charts)
     text = [f"{remaining} more histories without a change are in the table below."] if remaining else []
@@ -206,7 +210,10 @@ def _make_rate_by_date_section(survey: Survey) -> list[StudySection]:
         for item in ordered[:_MAX_DATE_CHARTS]
         if (
             chart := build_strip_chart(
-                _name_analyzed_history(item, survey), _get_chart_unit(item), item.history.times, item.history.values
+                _make_name_of_analyzed_history(item, survey),
+                _get_chart_unit(item),
+                item.history.times,
+                item.history.values,
             )
         )
         is not None
@@ -234,7 +241,7 @@ def _make_analysis_table(survey: Survey) -> StudySection:
     doubted = any(analysis.caveats for analysis in survey.analyses)
     rows = [
         (
-            _name_analyzed_history(analysis, survey),
+            _make_name_of_analyzed_history(analysis, survey),
             f"{len(analysis.history):,}",
             format_history_value(analysis.current_level, analysis.history),
             format_history_value(analysis.now, analysis.history),

@@ -17,7 +17,7 @@ from sonde.trends.profile_comparison import (
     ProfileComparison,
     RunRecords,
     _compute_median_curve,
-    _name_late_members,
+    _list_names_of_late_members,
     compare_profiles,
     compute_rate_curve,
     find_late_members,
@@ -137,6 +137,9 @@ def test_late_members_are_reported_only_for_equal_work() -> None:
 def test_nodes_are_called_by_their_hosts_and_tasks_by_their_numbers() -> None:
     reader = RecordReader()
     reader.nodes.append(NodeLine(node=4, host="nid4"))
-    assert _name_late_members(reader, StragglerAttribution(True, Stragglers((4, 7), 1.0, 2.0))) == ("nid4", "node 7")
-    assert _name_late_members(reader, StragglerAttribution(False, Stragglers((4, 7), 1.0, 2.0))) == ("4", "7")
-    assert _name_late_members(reader, None) == ()
+    assert _list_names_of_late_members(reader, StragglerAttribution(True, Stragglers((4, 7), 1.0, 2.0))) == (
+        "nid4",
+        "node 7",
+    )
+    assert _list_names_of_late_members(reader, StragglerAttribution(False, Stragglers((4, 7), 1.0, 2.0))) == ("4", "7")
+    assert _list_names_of_late_members(reader, None) == ()

@@ -25,9 +25,9 @@ MAX_BARS = 72
 # Below this many operations a histogram has no shape; their percentiles stand in a table.
 MIN_DRAWN_OPERATIONS = 20
 # What the name of a percentile takes of the width of a narrow chart.
-PERCENTILE_NAME_WIDTH = 0.12
+PERCENTILE_NAME_WIDTH_SHARE = 0.12
 # No bar is wider than this share of the chart.
-MAX_BAR_WIDTH = 0.045
+MAX_BAR_WIDTH_SHARE = 0.045
 TASK_TIME_PARTS = ("open", "transfer", "fsync", "close")
 
 
@@ -101,10 +101,10 @@ def _mark_percentiles(panel: Panel, percentiles: Sequence[tuple[str, float]]) ->
     for name, value in percentiles:
         panel.add_vertical_line("pct", value)
         position = panel.x.scale_to_share(value)
-        leftward = position > 1 - PERCENTILE_NAME_WIDTH
-        begin = position - PERCENTILE_NAME_WIDTH if leftward else position
+        leftward = position > 1 - PERCENTILE_NAME_WIDTH_SHARE
+        begin = position - PERCENTILE_NAME_WIDTH_SHARE if leftward else position
         row = next((r for r, last in enumerate(occupied) if begin >= last), len(occupied))
-        occupied[row : row + 1] = [begin + PERCENTILE_NAME_WIDTH]
+        occupied[row : row + 1] = [begin + PERCENTILE_NAME_WIDTH_SHARE]
         panel.add_note_above_plot("left" if leftward else "", position, name, row)
 
 
@@ -145,7 +145,7 @@ def build_member_rate_chart(
     panel = Panel(Axis(0.0, float(len(values)), names), scale, 110, scale.unit)
     middle, slow = statistics.median(values), compute_straggler_limit(values)
     if len(values) <= MAX_BARS:
-        half = min(0.36, MAX_BAR_WIDTH / 2 * len(values))
+        half = min(0.36, MAX_BAR_WIDTH_SHARE / 2 * len(values))
         for index, value in enumerate(values):
             tone = "bad" if value < slow else css_class
             panel.add_rectangle(f"bar {tone}", index + 0.5 - half, index + 0.5 + half, 0.0, value)

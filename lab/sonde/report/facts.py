@@ -17,10 +17,10 @@ from sonde.model.json_access import convert_to_finite_number, get_items, get_tex
 from sonde.model.run import RecordedRun
 from sonde.model.shell import quote_command, quote_word
 
-MAX_NODES = 16
+MAX_LISTED_NODES = 16
 _FACT_SEPARATOR = quantities.FACT_SEPARATOR
 _NODE_IDENTITY_MEMBERS = frozenset({"type", "t", "node", "host"})
-_SHELL_SAFE_LIMIT = 4000
+_MAX_SHELL_SAFE_CHARACTERS = 4000
 
 LabelsAndValues = tuple[tuple[str, str], ...]
 
@@ -172,7 +172,7 @@ def format_fact_with_unit(member_name: str, recorded_value: object) -> str:
 def list_node_facts(run: RecordedRun) -> tuple[NodeView, ...]:
     """The facts of the first MAX_NODES nodes, all that the record has."""
     views: list[NodeView] = []
-    for line in run.raw_nodes[:MAX_NODES]:
+    for line in run.raw_nodes[:MAX_LISTED_NODES]:
         machine = [
             (name, value)
             for name, value in line.items()
@@ -209,18 +209,18 @@ def format_engine_command(run: RecordedRun) -> str:
     text = run.run_line.command
     parts = get_items({"v": text}, "v")
     command = quote_command(str(part) for part in parts) if parts else get_text({"v": text}, "v")
-    return escape_line(command, _SHELL_SAFE_LIMIT)
+    return escape_line(command, _MAX_SHELL_SAFE_CHARACTERS)
 
 
 def format_user_command(run: RecordedRun) -> str:
     """Command line that the user typed, as stored in the archive; empty when it is not stored."""
     parts = get_items(run.notes, "command")
-    return escape_line(quote_command(str(part) for part in parts), _SHELL_SAFE_LIMIT) if parts else ""
+    return escape_line(quote_command(str(part) for part in parts), _MAX_SHELL_SAFE_CHARACTERS) if parts else ""
 
 
 def format_repeat_command(run: RecordedRun) -> str:
     """The command line that does this run again from the plan in the archive."""
-    return escape_line(f"sonde run {quote_word(str(run.folder / 'plan.json'))}", _SHELL_SAFE_LIMIT)
+    return escape_line(f"sonde run {quote_word(str(run.folder / 'plan.json'))}", _MAX_SHELL_SAFE_CHARACTERS)
 
 
 def format_plan(run: RecordedRun) -> Markup:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from sonde.charts.axes import Axis, build_amount_axis, build_member_count_axis, build_time_axis
-from sonde.charts.plot import PLOT_WIDTH, Chart, ChartTooltip, Panel, make_rectangle_path, render_html_table
+from sonde.charts.plot import PLOT_WIDTH_UNITS, Chart, ChartTooltip, Panel, make_rectangle_path, render_html_table
 from sonde.findings.assessment import format_phase_rate
 from sonde.findings.classification import Classification
 from sonde.findings.phase_summary import AssessedPhase, PhaseSummary
@@ -334,7 +334,7 @@ def _make_run_phase_panel(timeds: Sequence[TimedPhase], axis: Axis) -> Panel:
 def _draw_time_bar(panel: Panel, css_class: str, start_s: float, stop_s: float, height: float) -> None:
     """A bar at least two thousandths wide, so that what was short is still seen."""
     left_x, right_x = panel.scale_x(start_s), panel.scale_x(stop_s)
-    right_x = min(PLOT_WIDTH, max(right_x, left_x + 2))
+    right_x = min(PLOT_WIDTH_UNITS, max(right_x, left_x + 2))
     top = (1 - height) * panel.height / 2
     bottom = panel.height - top
     panel.add_path(css_class, make_rectangle_path(left_x, right_x, top, bottom))

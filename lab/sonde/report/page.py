@@ -252,7 +252,7 @@ def _make_run_view(
             for position, assessed_phases in enumerate(assessed_phases, start=1)
         ),
         environment=node_views,
-        more_nodes=max(0, len(run.raw_nodes) - facts.MAX_NODES) if node_views else 0,
+        more_nodes=max(0, len(run.raw_nodes) - facts.MAX_LISTED_NODES) if node_views else 0,
         repeat=RepeatInstructions(
             facts.format_repeat_command(run), facts.format_engine_command(run), facts.format_plan(run)
         ),

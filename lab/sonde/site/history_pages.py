@@ -24,7 +24,7 @@ from sonde.trends.survey_page import build_history_curve, make_chart_legend
 from sonde.trends.survey_text import format_change, format_history_value, make_history_name
 
 # Runs in the table of a page; the others are in the lists of runs.
-_LATEST_RUNS = 200
+_MAX_LISTED_RUNS = 200
 _LABEL_TITLES = (
     ("System", "system"), ("File system", "file_system"), ("Test", "experiment"), ("Phase", "phase"),
     ("Operation", "operation"), ("Cache", "cache"), ("Nodes", "node_class"), ("Epoch", "epoch"),
@@ -83,7 +83,7 @@ def collect_history_content(
     """
     begin, end = float(history.times[0]), float(history.times[-1])
     changes = analysis.changes if analysis else ()
-    runs = history.runs[max(0, len(history) - _LATEST_RUNS) :]
+    runs = history.runs[max(0, len(history) - _MAX_LISTED_RUNS) :]
     return HistoryContent(
         history_name,
         make_history_name(history, survey.distinguishing_labels),
@@ -152,7 +152,7 @@ def _make_changes_section(content: HistoryContent) -> list[StudySection]:
 def _make_runs_section(content: HistoryContent) -> StudySection:
     history = content.history
     count = len(history)
-    first = max(0, count - _LATEST_RUNS)
+    first = max(0, count - _MAX_LISTED_RUNS)
     runs = content.latest_runs or (("", "", False),) * (count - first)
     reference = float(np.median(history.values))
     rows = []

@@ -31,10 +31,10 @@ from sonde.trends.survey_text import (
 from sonde.watch.watch_state import Incident
 
 _MAX_JOINT_CHANGES = 10
-_MAX_INCIDENTS = 20
-_MAX_EVENTS = 12
+_MAX_LISTED_INCIDENTS = 20
+_MAX_LISTED_EVENTS = 12
 # Columns of one matrix; more tests go into the next one, so that it fits on paper.
-_MAX_COLUMNS = 9
+_MAX_MATRIX_COLUMNS = 9
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def _split_matrix_columns(test_and_operation_pairs: Sequence[tuple[str, str]]) -
     part: list[tuple[str, str]] = []
     for test in dict.fromkeys(test for test, _ in test_and_operation_pairs):
         test_columns = [column for column in test_and_operation_pairs if column[0] == test]
-        if part and len(part) + len(test_columns) > _MAX_COLUMNS:
+        if part and len(part) + len(test_columns) > _MAX_MATRIX_COLUMNS:
             yield part
             part = []
         part += test_columns
@@ -138,7 +138,7 @@ def _make_incidents_section(incidents: Sequence[Incident]) -> Iterator[StudySect
     if not incidents:
         return
     rows = []
-    for incident in sorted(incidents, key=lambda entry: entry.opened, reverse=True)[:_MAX_INCIDENTS]:
+    for incident in sorted(incidents, key=lambda entry: entry.opened, reverse=True)[:_MAX_LISTED_INCIDENTS]:
         status = incident.status + (f", acknowledged by {incident.acknowledged}" if incident.acknowledged else "")
         closed = format_utc_date(incident.closed) if incident.closed else ""
         text = " ".join(filter(None, (incident.summary, incident.localization)))
@@ -174,7 +174,7 @@ def _make_joint_changes_section(survey: Survey, events: Sequence[Event]) -> Iter
 def _make_latest_events_section(events: Sequence[Event]) -> Iterator[StudySection]:
     if not events:
         return
-    latest = sorted(events, key=lambda event: event.when.first, reverse=True)[:_MAX_EVENTS]
+    latest = sorted(events, key=lambda event: event.when.first, reverse=True)[:_MAX_LISTED_EVENTS]
     rows = [
         (
             f"{event.when.first:%Y-%m-%d}",

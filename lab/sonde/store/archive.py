@@ -91,10 +91,10 @@ class RunDraft:
     def plan_file(self) -> Path:
         return self.folder / PLAN_FILE
 
-    def claim_for_processes(self, *process_ids: int) -> None:
+    def record_writer_processes(self, *process_ids: int) -> None:
         """Records the processes that write the run, so that no other program recovers the run while they live."""
         with ConfinedDirectory.open_beneath(self.folder.parent, self.folder) as directory:
-            owner.claim_directory(directory, [os.getpid(), *process_ids])
+            owner.record_writers_of_directory(directory, [os.getpid(), *process_ids])
 
 
 class Archive:
@@ -126,7 +126,7 @@ class Archive:
             ):
                 directory.write_json_file(_FACTS_FILE, complete)
                 directory.write_text(PLAN_FILE, plan_text)
-                owner.claim_directory(directory, [os.getpid()])
+                owner.record_writers_of_directory(directory, [os.getpid()])
         except OSError as reason:
             raise MachineError(
                 f"The archive {self.root} cannot be written: {reason.strerror}; name another with --archive DIR."
@@ -273,13 +273,13 @@ class Archive:
         """If several processes recover the same dead run, the one whose rename succeeds gets it. It is claimed before,
         too: under its new name it must never be seen with the dead owner, or somebody takes it over from us."""
         new_name = f"{_INCOMING_PREFIX}{parse_run_id(folder_name)}~{secrets.token_hex(3)}"
-        owner.claim_directory(draft_directory, [os.getpid()])
+        owner.record_writers_of_directory(draft_directory, [os.getpid()])
         archive_directory.rename_entry(folder_name, archive_directory, new_name)
         ours = archive_directory.open_subdirectory(new_name)
         if not os.path.samestat(ours.stat_directory(), draft_directory.stat_directory()):
             ours.close()
             raise FileNotFoundError(folder_name)  # another user put another directory there
-        owner.claim_directory(ours, [os.getpid()])
+        owner.record_writers_of_directory(ours, [os.getpid()])
         return ours
 
     def _recover_incoming_run(

@@ -15,7 +15,7 @@ from sonde.model.event import Event
 from sonde.model.event.event import MAX_EVENTS_BYTES, parse_event_lines, sort_events_by_time
 
 EVENTS_FILE = "events.ndjson"
-_MAX_ID = 60
+_MAX_ID_CHARACTERS = 60
 
 
 def read_archive_events(archive_root: Path) -> list[Event]:
@@ -61,5 +61,5 @@ def select_new_events(archive_root: Path, event_documents: Iterable[Mapping[str,
 
 def make_event_id(title: str, day: str) -> str:
     """An id from the day and the title: 2026-03-02-upgraded-mds."""
-    plain = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:_MAX_ID].strip("-")
+    plain = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:_MAX_ID_CHARACTERS].strip("-")
     return f"{day}-{plain}" if plain else day

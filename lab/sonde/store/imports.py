@@ -84,7 +84,7 @@ def _publish_runs(
     aside = f"{IMPORTING_PREFIX}{secrets.token_hex(6)}"
     with ConfinedDirectory.open(archive.root, create_if_absent=True) as root, root.create_directory(aside) as directory:
         try:
-            owner.claim_directory(directory, [os.getpid()])
+            owner.record_writers_of_directory(directory, [os.getpid()])
             for run in imported_runs:
                 with directory.create_directory(run.make_run_id()) as folder:
                     with folder.create_file(SUMMARY_FILE) as file:
@@ -152,12 +152,12 @@ def _make_summary_of_imported_run(imported_run: ImportedRun, source_facts: Mappi
         "history": {"version": HASH_VERSION, **imported_run.make_history_key_of_all_phases()},
         "experiment": dict(imported_run.experiment),
         "context": dict(imported_run.context),
-        "phases": [_phase_to_json(phase) for phase in imported_run.phases],
+        "phases": [_convert_imported_phase_to_json(phase) for phase in imported_run.phases],
         "findings": [dict(finding) for finding in imported_run.findings],
     }
 
 
-def _phase_to_json(imported_phase: ImportedPhase) -> dict[str, Any]:
+def _convert_imported_phase_to_json(imported_phase: ImportedPhase) -> dict[str, Any]:
     return {
         "phase": imported_phase.phase,
         "op": imported_phase.op,

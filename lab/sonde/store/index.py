@@ -41,7 +41,7 @@ from sonde.store.tables import make_arrow_schema
 # Changes when a column is added or means something else: indexes of other versions are left alone.
 INDEX_VERSION = "11"
 INDEX_FOLDER = ".index"
-_FRESH_NS = 2_000_000_000
+_MAX_FRESH_AGE_NS = 2_000_000_000
 RUN_SCHEMA = make_arrow_schema(RUN_COLUMNS)
 PHASE_SCHEMA = make_arrow_schema(PHASE_COLUMNS)
 _INDEX_TABLES = ("runs", "phases")
@@ -154,7 +154,9 @@ class Index:
                 folder = shards.locate_shard_folder(self._root, shard_name) / name
                 folder_name = name if shard_name == shards.ROOT_SHARD else f"{shard_name}/{name}"
                 changed = listing.changed_ns[name]
-                run, phases = read_folder_rows(folder, folder_name, 0 if clock - changed < _FRESH_NS else changed)
+                run, phases = read_folder_rows(
+                    folder, folder_name, 0 if clock - changed < _MAX_FRESH_AGE_NS else changed
+                )
                 rows["runs"].append(run)
                 rows["phases"] += phases
                 refresh_work.count_folder()
@@ -166,7 +168,7 @@ class Index:
                 self._write_shard_files(shard_name, f"{listing.stamp_ns}r{secrets.token_hex(3)}", tables)
         order = [("started_s", "ascending"), ("run", "ascending")]
         tables = {part: table.sort_by(order) for part, table in tables.items()}
-        sure = clock - listing.stamp_ns >= _FRESH_NS
+        sure = clock - listing.stamp_ns >= _MAX_FRESH_AGE_NS
         self._write_shard_files(shard_name, f"{listing.stamp_ns}{'' if sure else f'r{secrets.token_hex(3)}'}", tables)
         for part in _INDEX_TABLES:
             # From memory, not from the file: somebody else may replace it before it is read.

@@ -21,7 +21,7 @@ OWNER_FILE = "owner.json"
 _DEAD_WRITER_AFTER_S = 6 * 3600.0
 
 
-def claim_directory(run_directory: ConfinedDirectory, process_ids: list[int]) -> None:
+def record_writers_of_directory(run_directory: ConfinedDirectory, process_ids: list[int]) -> None:
     """Records that these processes of this node write in the directory."""
     processes = [{"pid": pid, "start": _read_process_start_ticks(pid)} for pid in process_ids]
     run_directory.write_json_file(OWNER_FILE, {"host": socket.gethostname(), "processes": processes})

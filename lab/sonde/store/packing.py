@@ -31,7 +31,7 @@ from sonde.store.packs import UNREADABLE_PACK_ERRORS, iterate_pack_members
 from sonde.store.shards import locate_run_folder, open_shard_of_run
 from sonde.store.summary import SUMMARY_FILE, read_summary
 
-_MAX_COMPLAINTS = 1000
+_MAX_PACK_COMPLAINTS = 1000
 PACK_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".zip")
 _SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,120}")
 _TAR_MODES = {".tar": "w", ".gz": "w:gz", ".tgz": "w:gz", ".xz": "w:xz"}
@@ -48,7 +48,7 @@ class UnpackResult:
 
     def add_complaint(self, sentence: str) -> None:
         """Adds a sentence, of the first thousand: a pack may hold millions of things that are not taken."""
-        if len(self.complaints) < _MAX_COMPLAINTS:
+        if len(self.complaints) < _MAX_PACK_COMPLAINTS:
             self.complaints.append(sentence)
 
 
@@ -198,7 +198,7 @@ class _IncomingRuns:
         try:
             with ConfinedDirectory.open(self._archive.root, create_if_absent=True) as root:
                 self._directory = root.create_directory(f".incoming-{run_id}~{secrets.token_hex(3)}")
-            owner.claim_directory(self._directory, [os.getpid()])
+            owner.record_writers_of_directory(self._directory, [os.getpid()])
         except OSError as reason:
             raise MachineError(
                 f"The archive {self._archive.root} cannot be written: {reason.strerror}; name another with --archive."

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 from sonde.model.errors import UserError
 
-STATUSES = ("done", "failed", "interrupted", "mismatch", "lost")
+RUN_STATUSES = ("done", "failed", "interrupted", "mismatch", "lost")
 VALIDITIES = ("good", "doubtful", "invalid")
 
 

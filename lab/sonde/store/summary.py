@@ -73,7 +73,8 @@ def build_summary_document(
         "host": host,
         "file_system": kind,
         "phases": [
-            {**_phase_to_json(phase), **classify_for_tables(recorded_run, phase)} for phase in recorded_run.phases
+            {**_convert_phase_to_json(phase), **classify_for_tables(recorded_run, phase)}
+            for phase in recorded_run.phases
         ],
         "findings": [
             {"id": finding.id, "phase": finding.phase, "severity": finding.severity, "text": finding.text}
@@ -127,7 +128,7 @@ def _find_last_time(reader: RecordReader) -> float | None:
     return max(times, default=None)
 
 
-def _phase_to_json(phase: PhaseRecord) -> dict[str, Any]:
+def _convert_phase_to_json(phase: PhaseRecord) -> dict[str, Any]:
     begin, end = phase.begin, phase.end
     row: dict[str, Any] = {
         "phase": begin.phase,

@@ -30,7 +30,7 @@ _LATENCY_KINDS = (
 _LATENCY_COLUMNS = ("count", "min_ns", "mean_ns", "p50_ns", "p90_ns", "p95_ns", "p99_ns", "p999_ns", "max_ns")
 _TASK_TIME_PARTS = ("elapsed", "open", "transfer", "fsync", "close", "verify")
 # Rows that are held in memory at once, and written as one group.
-_ROWS_PER_GROUP = 65536
+_MAX_ROWS_PER_GROUP = 65536
 _TARGET_TIMES = ("p50_ns", "p90_ns", "p99_ns", "max_ns")
 _SPREAD_COLUMNS = ("min", "p25", "p50", "p75", "max")
 _SPREAD_RATES = ("task_rate", "node_rate", "node_ops_rate")
@@ -98,7 +98,7 @@ def _write_parquet_table(
         directory.open_atomic_replacement(file_name) as file,
         parquet.ParquetWriter(file, schema, compression="zstd") as writer,
     ):
-        for rows in _join_small_groups(row_groups, _ROWS_PER_GROUP):
+        for rows in _join_small_groups(row_groups, _MAX_ROWS_PER_GROUP):
             columns = {
                 file_name: [_convert_cell_value(kind, row.get(file_name)) for row in rows]
                 for file_name, kind in column_types.items()

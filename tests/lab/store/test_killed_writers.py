@@ -234,7 +234,7 @@ def test_concurrent_recoveries_store_a_dead_run_once(
             lambda directory, more: directory.path == archive and not (archive / more[0] / "owner.json").exists(),
         )
     else:
-        at_that_moment(owner, "claim_directory", lambda directory, more: "~" in directory.path.name)
+        at_that_moment(owner, "record_writers_of_directory", lambda directory, more: "~" in directory.path.name)
     first = store.recover_unfinished_runs()
     assert len(first) + len(second) == 1
     assert [read_all_files(run.folder) for run in store.read_all_summaries()[0]] == [True]

@@ -160,7 +160,7 @@ def test_run_of_dead_writer_is_finished_by_next_command(fake_engine: Fake, store
 
 def test_same_pid_with_another_start_time_is_not_the_owner(tmp_path: Path) -> None:
     directory = ConfinedDirectory.open(tmp_path)
-    owner.claim_directory(directory, [os.getpid()])
+    owner.record_writers_of_directory(directory, [os.getpid()])
     assert owner.may_have_live_writer(directory)
     claimed = json.loads((tmp_path / "owner.json").read_text())
     claimed["processes"][0]["start"] = "1"

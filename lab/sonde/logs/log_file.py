@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, cast
 READ_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError)
 OPENERS_BY_SUFFIX: dict[str, Callable[[Path, str], Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
 _ROTATION_SUFFIX = re.compile(r"([.-]\d{1,10})?(\.(gz|xz|bz2))?$")
-BUFFER_BYTES = 1 << 16
+READ_BUFFER_BYTES = 1 << 16
 _TAIL_BYTES = 4096
 _COMPARED_BYTES = 64
 
@@ -51,7 +51,7 @@ def strip_rotation_suffix(log_file: Path) -> str:
 def _open_log(log_file: Path, is_newest: bool) -> BinaryIO:
     if opener := OPENERS_BY_SUFFIX.get(log_file.suffix):
         return cast(BinaryIO, opener(log_file, "rb"))
-    return io.BufferedReader(RotatedLog(log_file), BUFFER_BYTES) if is_newest else log_file.open("rb")
+    return io.BufferedReader(RotatedLog(log_file), READ_BUFFER_BYTES) if is_newest else log_file.open("rb")
 
 
 class RotatedLog(io.RawIOBase):

@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from sonde.logs.log_file import BUFFER_BYTES, OPENERS_BY_SUFFIX, READ_ERRORS, RotatedLog, strip_rotation_suffix
+from sonde.logs.log_file import OPENERS_BY_SUFFIX, READ_BUFFER_BYTES, READ_ERRORS, RotatedLog, strip_rotation_suffix
 from sonde.logs.scan import make_rotation_sort_key
 
-_GZIP_TIME_NS = 2_000_000_000  # a compressed file has the time of the original, in some tools to a second or two
+_GZIP_TIME_RESOLUTION_NS = (
+    2_000_000_000  # a compressed file has the time of the original, in some tools to a second or two
+)
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ def _sort_oldest_first_and_follow_rotation(log_file: Path, newest_first: list[Un
         unread.file.seek(unread.offset)
         if unread.path == log_file:
             unread.raw = RotatedLog(log_file, cast(io.FileIO, unread.file), unread.offset)
-            unread.file = io.BufferedReader(unread.raw, BUFFER_BYTES)
+            unread.file = io.BufferedReader(unread.raw, READ_BUFFER_BYTES)
     return newest_first[::-1]
 
 
@@ -117,7 +119,7 @@ def _contains_position(unread_file: UnreadFile, position: LogPosition) -> bool:
     status, before = unread_file.stat_file(), bytes.fromhex(position.before)
     if not position.offset:
         return (status.st_dev, status.st_ino) == (position.device, position.inode)
-    if status.st_mtime_ns < position.written_ns - _GZIP_TIME_NS:
+    if status.st_mtime_ns < position.written_ns - _GZIP_TIME_RESOLUTION_NS:
         return False  # written before the line that was read last
     try:
         unread_file.file.seek(position.offset - len(before))

@@ -36,13 +36,13 @@ from sonde.model.units import format_count_with_noun
 KINDS_FILE = "log-kinds.json"
 _KINDS_FORMAT = "sonde-log-kinds/1"
 _MAX_KINDS = 10_000
-_MAX_EVENTS = 50
+_MAX_NEW_KIND_EVENTS = 50
 _MAX_FILE_BYTES = 64 << 20
 _MAX_CACHED_LINES = 200_000
 _VARIABLE_WORD = "<*>"
 # A word with a digit is a number, an address, a device or an id.
 _WORD_WITH_DIGIT = re.compile(r"[\w.@:/%+-]*\d[\w.@:/%+-]*")
-_PLACEHOLDER = re.compile(r"\{\w+\}")
+_PLACEHOLDER_PATTERN = re.compile(r"\{\w+\}")
 # Share of the words that lines of one kind have in common.
 _MIN_COMMON_WORD_SHARE = 0.5
 
@@ -107,7 +107,7 @@ class MessageKindMiner:
 
 def _compile_patterns(compiled_rule: CompiledRule) -> re.Pattern[str]:
     """One pattern of all lines that a rule uses."""
-    end = _PLACEHOLDER.sub(".*", compiled_rule.rule.end_pattern) if compiled_rule.rule.type == "pair" else ""
+    end = _PLACEHOLDER_PATTERN.sub(".*", compiled_rule.rule.end_pattern) if compiled_rule.rule.type == "pair" else ""
     return re.compile(f"{compiled_rule.pattern.pattern}|(?:{end})") if end else compiled_rule.pattern
 
 
@@ -141,9 +141,9 @@ def find_new_message_kinds(
             f"{format_count_with_noun(len(templates), 'kind')} of messages learned; later scans report new ones.",
             templates,
         )
-    left_out = f" The first {_MAX_EVENTS} are events." if len(kinds) > _MAX_EVENTS else ""
+    left_out = f" The first {_MAX_NEW_KIND_EVENTS} are events." if len(kinds) > _MAX_NEW_KIND_EVENTS else ""
     sentence = f"{format_count_with_noun(len(kinds), 'new kind')} of messages that no rule matches.{left_out}"
-    return [_make_kind_event(kind) for kind in kinds[:_MAX_EVENTS]], sentence, templates
+    return [_make_kind_event(kind) for kind in kinds[:_MAX_NEW_KIND_EVENTS]], sentence, templates
 
 
 def store_kind_templates(templates_file: Path, templates: Sequence[str]) -> None:

@@ -17,8 +17,8 @@ from sonde.model.errors import EventError
 from sonde.model.file_text import MAX_CONFIGURATION_BYTES, read_text_file
 from sonde.model.tables.table_reader import ReadContext, read_table
 
-_PLACEHOLDER = re.compile(r"\{(\w+)\}")
-_HOST = "host"
+_PLACEHOLDER_PATTERN = re.compile(r"\{(\w+)\}")
+_HOST_GROUP_NAME = "host"
 
 
 @dataclass(frozen=True)
@@ -71,14 +71,14 @@ def compile_shipped_rules() -> tuple[CompiledRule, ...]:
 
 def fill_template(template: str, values_by_name: dict[str, str]) -> str:
     """Replaces {name} by the value of that name, or by nothing when the group did not take part in the match."""
-    return _PLACEHOLDER.sub(lambda match: values_by_name.get(match[1]) or "", template)
+    return _PLACEHOLDER_PATTERN.sub(lambda match: values_by_name.get(match[1]) or "", template)
 
 
 def _compile_rule(rule: LogRule, rule_number: int, rule_file: Path) -> CompiledRule:
     def make_rule_error(problem_clause: str) -> EventError:
         return EventError(f"{rule_file}: rules.{rule.id}: {problem_clause}")
 
-    bare_end = _PLACEHOLDER.sub("x", rule.end_pattern)
+    bare_end = _PLACEHOLDER_PATTERN.sub("x", rule.end_pattern)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # of syntax that a later Python reads in another way
@@ -87,9 +87,9 @@ def _compile_rule(rule: LogRule, rule_number: int, rule_file: Path) -> CompiledR
             end_pattern = re.compile(bare_end)
     except (re.error, Warning, OverflowError, RecursionError) as error:
         raise make_rule_error(f"a pattern is no regular expression: {error}.") from None
-    names = {*pattern.groupindex, _HOST}
+    names = {*pattern.groupindex, _HOST_GROUP_NAME}
     for template in (rule.title, rule.end_pattern, *rule.parts, *rule.context, *rule.creates, *rule.deletes):
-        for name in _PLACEHOLDER.findall(template):
+        for name in _PLACEHOLDER_PATTERN.findall(template):
             if not name.isdigit() and name not in names:
                 raise make_rule_error(f'"{{{name}}}" is no group of its pattern; it has {", ".join(sorted(names))}.')
     if rule.type in ("single", "threshold", "pair") and not (rule.title or rule.creates or rule.deletes):

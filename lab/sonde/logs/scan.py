@@ -23,7 +23,7 @@ from sonde.model.units import format_count_with_noun
 
 MAX_CLOCK_ADVANCE = timedelta(days=1)
 _MAX_TIME_STEP_BACK = timedelta(hours=1)
-_MAX_ID = 80
+_MAX_ID_CHARACTERS = 80
 
 
 @dataclass
@@ -117,7 +117,7 @@ def make_event_document(event: LogEvent) -> dict[str, Any]:
     same log again gives the same id."""
     first, last = event.first.astimezone(UTC), event.last.astimezone(UTC)
     digest = hashlib.sha256(f"{event.rule}\0{event.title}\0{first.isoformat()}".encode()).hexdigest()[:8]
-    plain = re.sub(r"[^a-z0-9]+", "-", f"{event.rule} {' '.join(event.parts)}".lower()).strip("-")[:_MAX_ID]
+    plain = re.sub(r"[^a-z0-9]+", "-", f"{event.rule} {' '.join(event.parts)}".lower()).strip("-")[:_MAX_ID_CHARACTERS]
     times = [f"{time:%Y-%m-%dT%H:%M:%S}Z" for time in (first, last)]
     details = f"{format_count_with_noun(event.count, 'line')}" if event.count > 1 else ""
     if event.is_open:

@@ -26,7 +26,7 @@ from sonde.logs.sec_engine import SecEngine, SecOutput
 from sonde.logs.sec_rules import read_sec_rule_file
 from sonde.model.event.description import EVENT_FORMAT
 
-_MAX_TITLE = 300
+_MAX_TITLE_CHARACTERS = 300
 
 
 def scan_with_sec_rules(
@@ -79,7 +79,7 @@ def _apply_rules_to_log(
 
 def _make_event_document(sec_output: SecOutput, source_name: str) -> dict[str, Any]:
     time = datetime.fromtimestamp(sec_output.time, UTC)
-    title = replace_unprintable_characters(sec_output.text).strip()[:_MAX_TITLE] or sec_output.action
+    title = replace_unprintable_characters(sec_output.text).strip()[:_MAX_TITLE_CHARACTERS] or sec_output.action
     digest = hashlib.sha256(f"{sec_output.action}\0{sec_output.destination}\0{sec_output.text}".encode()).hexdigest()[
         :8
     ]

@@ -19,12 +19,12 @@ from sonde.telemetry.data import TelemetryData
 
 # A device is at its limit when it had work nearly all the time. A device that serves several requests at once may still
 # take more: the sentence gives the queue, which tells the two apart.
-_BUSY_FRACTION = 0.95
+_MIN_BUSY_FRACTION = 0.95
 # Bytes of the device beyond, or below, those of the run before a sentence says so: a tenth is metadata and read-ahead.
 _OTHER_TRAFFIC_FACTOR = 1.5
 _MAX_MEMORY_DEVICE_FRACTION = 0.5
-_STOLEN_FRACTION = 0.05
-_RETRANSMITTED_FRACTION = 0.001
+_MIN_STOLEN_FRACTION = 0.05
+_MIN_RETRANSMITTED_FRACTION = 0.001
 # The counters are those between the samples nearest to the ends of a phase. Where these are further away, as a fraction
 # of the length of the phase, the numbers are not stated; above the second limit no sentence compares bytes.
 _MAX_SAMPLE_DISTANCE_FRACTION = 0.3
@@ -81,7 +81,7 @@ class PhaseTelemetry:
 
     def _describe_device(self) -> list[str]:
         device = self.device
-        if device is None or device.busy_fraction < _BUSY_FRACTION:
+        if device is None or device.busy_fraction < _MIN_BUSY_FRACTION:
             return []
         return [
             f"{device.device} was busy {display_percent(device.busy_fraction)} of the time with {device.queue:.1f}"
@@ -116,7 +116,7 @@ class PhaseTelemetry:
 
     def _describe_node(self) -> list[str]:
         sentences = []
-        if self.stolen_fraction is not None and self.stolen_fraction >= _STOLEN_FRACTION:
+        if self.stolen_fraction is not None and self.stolen_fraction >= _MIN_STOLEN_FRACTION:
             sentences.append(
                 f"The hypervisor gave {display_percent(self.stolen_fraction)} of the processor time of {self.host} to"
                 " other guests."
@@ -124,7 +124,7 @@ class PhaseTelemetry:
         if (
             self.retransmitted_segments
             and self.retransmitted_fraction is not None
-            and self.retransmitted_fraction >= _RETRANSMITTED_FRACTION
+            and self.retransmitted_fraction >= _MIN_RETRANSMITTED_FRACTION
         ):
             sentences.append(
                 f"TCP on {self.host} sent {display_count_with_noun(self.retransmitted_segments, 'segment')} again"

@@ -16,7 +16,7 @@ from sonde.telemetry.phase_telemetry import find_run_start_time
 _OTHER_TRAFFIC_FACTOR = 1.5
 _MAX_CACHED_SERVER_FRACTION = 0.5
 # A target whose requests take this much longer than those of the median target is named.
-_SLOW_TARGET_RATIO = 2.0
+_MIN_SLOW_TARGET_RATIO = 2.0
 _MIN_TARGETS = 3
 _MIN_REQUESTS = 10
 
@@ -46,7 +46,7 @@ class ServerTelemetry:
         return {
             target: latency / median
             for target, latency in self.latency_s.items()
-            if median > 0 and latency >= _SLOW_TARGET_RATIO * median
+            if median > 0 and latency >= _MIN_SLOW_TARGET_RATIO * median
         }
 
     def describe_in_sentences(self) -> list[str]:

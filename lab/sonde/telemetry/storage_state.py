@@ -18,7 +18,7 @@ from sonde.telemetry.data import CounterKey, TelemetryData
 from sonde.telemetry.phase_telemetry import find_run_interval
 
 # Threads of GPFS that wait this long for I/O are named; IBM's advice for NSD servers begins at 10 s.
-_LONG_WAITER_S = 10.0
+_MIN_LONG_WAIT_S = 10.0
 
 
 def describe_storage_state(run: RecordedRun, telemetry: TelemetryData) -> list[str]:
@@ -70,7 +70,7 @@ class _StorageState:
 
     def describe_waiters(self) -> Iterator[str]:
         for key, seconds in self._find_largest("waiter_longest_s"):
-            if key.part and seconds >= _LONG_WAITER_S:
+            if key.part and seconds >= _MIN_LONG_WAIT_S:
                 yield f"A thread of GPFS on {key.host} waited {seconds:.0f} s: {key.part}."
 
     def _find_largest(self, metric_name: str) -> Iterator[tuple[CounterKey, float]]:

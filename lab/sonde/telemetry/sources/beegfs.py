@@ -85,12 +85,12 @@ def _scale_number(number_text: str | float | None, unit_factor: int = 1) -> floa
     return None if number_text is None else float(number_text) * unit_factor
 
 
-_REMEDY = "run it on a BeeGFS client or server; it is part of the package beegfs-utils."
+_INSTALL_REMEDY = "run it on a BeeGFS client or server; it is part of the package beegfs-utils."
 SERVER_FORMAT = TelemetryFormat(
     "beegfs-servers",
     "BeeGFS: beegfs-ctl --serverstats --nodetype=storage --perserver --names --interval=1",
     "beegfs-ctl",
-    _REMEDY,
+    _INSTALL_REMEDY,
     is_serverstats_output,
     read_serverstats_output,
 )
@@ -98,7 +98,7 @@ CLIENT_FORMAT = TelemetryFormat(
     "beegfs-clients",
     "BeeGFS: beegfs-ctl --clientstats --nodetype=storage --interval=0, repeated, with `date +%s` before each",
     "beegfs-ctl",
-    _REMEDY,
+    _INSTALL_REMEDY,
     is_clientstats_output,
     read_clientstats_output,
 )

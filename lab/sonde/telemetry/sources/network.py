@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from sonde.telemetry.source import LocalSource, ReadingsByPart, open_kernel_files
 
 _DEVICES_FILE, _PROTOCOLS_FILE = "proc/net/dev", "proc/net/snmp"
-_DEVICE_COUNTERS = 16  # eight of receiving, eight of sending
+_COUNTERS_PER_DEVICE = 16  # eight of receiving, eight of sending
 
 
 def parse_net_dev(net_dev_text: str) -> ReadingsByPart:
@@ -17,7 +17,7 @@ def parse_net_dev(net_dev_text: str) -> ReadingsByPart:
     for line in net_dev_text.splitlines():
         name, separator, counter_text = line.partition(":")
         fields = counter_text.split()
-        if not separator or len(fields) < _DEVICE_COUNTERS or not fields[0].isdigit():
+        if not separator or len(fields) < _COUNTERS_PER_DEVICE or not fields[0].isdigit():
             continue
         counters = [int(field) for field in fields]
         readings[name.strip()] = (

@@ -20,7 +20,7 @@ from sonde.telemetry.sources.processes import find_descendant_processes
 
 _PIDFD_GETFD, _CACHESTAT = 438, 451  # numbers of the calls on every architecture
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-_MAX_FILES = 64
+_MAX_MEASURED_FILES = 64
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -95,7 +95,7 @@ def _open_page_cache_reader(file_system_root: Path) -> SourceReader:
     def read_cached_pages() -> ReadingsByPart:
         readings: ReadingsByPart = {"": (0.0, 0.0, 0.0)}
         for path in _iterate_open_files(file_system_root, ancestor):
-            if len(readings) > _MAX_FILES:
+            if len(readings) > _MAX_MEASURED_FILES:
                 break
             try:
                 measured = _measure_cached_pages(path)

@@ -21,7 +21,7 @@ from sonde.telemetry.source import (
 _KSTAT_FOLDER = "proc/spl/kstat/zfs"
 _CACHE_MEMBERS = ("hits", "misses", "l2_hits", "l2_misses", "size", "c")
 _POOL_MEMBERS = ("nread", "nwritten", "reads", "writes")
-_REMEDY = "load the module zfs (package zfs-dkms or zfsutils-linux), or sample it on a server with ZFS."
+_LOAD_REMEDY = "load the module zfs (package zfs-dkms or zfsutils-linux), or sample it on a server with ZFS."
 
 
 def parse_named_kstat(kstat_text: str) -> dict[str, str]:
@@ -49,7 +49,7 @@ def _open_arcstats_reader(file_system_root: Path) -> SourceReader:
     try:
         file = ReopenedKernelFile(file_system_root / _KSTAT_FOLDER / "arcstats")
     except OSError as error:
-        raise UnavailableSourceError(f"/{_KSTAT_FOLDER}/arcstats: {error.strerror}; {_REMEDY}") from None
+        raise UnavailableSourceError(f"/{_KSTAT_FOLDER}/arcstats: {error.strerror}; {_LOAD_REMEDY}") from None
     return SourceReader(lambda: {"": _select_members(parse_named_kstat(file.read_text()), _CACHE_MEMBERS)}, file.close)
 
 
@@ -58,7 +58,7 @@ def _open_data_sets_reader(file_system_root: Path) -> SourceReader:
         (file_system_root / _KSTAT_FOLDER).glob("*/io")
     )
     if not paths:
-        raise UnavailableSourceError(f"/{_KSTAT_FOLDER} has no pool; {_REMEDY}")
+        raise UnavailableSourceError(f"/{_KSTAT_FOLDER} has no pool; {_LOAD_REMEDY}")
     files = {path: ReopenedKernelFile(path) for path in paths}
 
     def read_data_sets() -> ReadingsByPart:

@@ -14,7 +14,7 @@ from typing import Any
 
 from sonde.model.escaping import escape_line, escape_text
 
-_UNPRINTABLE = re.compile(r"[^\x20-\x7e\n]")
+_UNPRINTABLE_PATTERN = re.compile(r"[^\x20-\x7e\n]")
 
 
 def escape_control_characters(text: str) -> str:
@@ -30,7 +30,7 @@ def escape_as_line(text: object) -> str:
 def encode_json(json_document: Any) -> str:
     """The document as JSON whose text holds no such characters either; it reads back as the same document."""
     text = json.dumps(json_document, indent=2, ensure_ascii=False)
-    return _UNPRINTABLE.sub(
+    return _UNPRINTABLE_PATTERN.sub(
         lambda result: result[0] if escape_text(result[0]) == result[0] else _escape_for_json(result[0]), text
     )
 

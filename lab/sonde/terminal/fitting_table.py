@@ -22,7 +22,7 @@ _COLUMN_GAP = 2
 # A word longer than this may be folded in the middle: paths and sentences of machines.
 _MAX_UNBROKEN_WORD_LENGTH = 30
 _UNIT_PATTERN = r"(?:[kMGT]i?B/s|[kMGT]?i?B|(?:million )?op/s|files/s|dirs/s|cores?|GiB/s|kIOPS|%|s|ms|µs|ns|min|h)"
-_QUANTITY = re.compile(rf"(?<![\w.])([-+−±<]?\d[\d,.]*)[ \u00a0]({_UNIT_PATTERN})(?!\w)")
+_QUANTITY_PATTERN = re.compile(rf"(?<![\w.])([-+−±<]?\d[\d,.]*)[ \u00a0]({_UNIT_PATTERN})(?!\w)")
 # Stands for a blank that no line may end at, while a cell is folded.
 _NO_BREAK_MARK = "\ue000"
 
@@ -141,7 +141,7 @@ def _make_unbreakable_line(text: Text, rich_style: str) -> Text:
 def _bind_numbers_to_units(text: Text) -> Text:
     """The text with each number tied to its unit."""
     tied = text.copy()
-    plain = _QUANTITY.sub(
+    plain = _QUANTITY_PATTERN.sub(
         lambda result: result[0].replace(" ", _NO_BREAK_MARK).replace("\u00a0", _NO_BREAK_MARK), text.plain
     )
     tied.plain = plain

@@ -36,7 +36,7 @@ class MetricsDisplay(Display):
             if path.exists() and not path.is_file():
                 raise UserError(f"--metrics: {path} is no regular file; name a new one.")
             self._directory = ConfinedDirectory.open(path.parent)
-            self._write(self._directory)
+            self._write_metrics_file(self._directory)
         except OSError as reason:
             raise MachineError(f"--metrics: {path} cannot be written: {reason.strerror}.") from None
 
@@ -80,21 +80,21 @@ class MetricsDisplay(Display):
         if self._directory is None:
             return
         try:
-            self._write(self._directory)
+            self._write_metrics_file(self._directory)
         except OSError as reason:
             self._directory.close()
             self._directory = None
             self._display.print_message(f"The metrics are not written any more: {self._path}: {reason.strerror}.")
 
-    def _write(self, directory: ConfinedDirectory) -> None:
+    def _write_metrics_file(self, directory: ConfinedDirectory) -> None:
         part = f".{self._path.name}.part"
         directory.remove_file(part, missing_ok=True)
         with directory.create_file(part) as file:
-            file.write(self._render().encode())
+            file.write(self._render_metrics().encode())
         directory.rename_entry(part, directory, self._path.name)
         self._written_s = time.monotonic()
 
-    def _render(self) -> str:
+    def _render_metrics(self) -> str:
         state, text = self._progress, OpenMetricsText()
         phase = {**self._labels, "phase": state.begin.phase, "operation": state.begin.op} if state.begin else {}
         number, count = self._position

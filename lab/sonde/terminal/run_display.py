@@ -35,11 +35,11 @@ from sonde.terminal.phase_text import (
     format_headline_rate,
     format_rate_by_transfer,
 )
-from sonde.terminal.sparkline import ASCII_BLOCKS, BLOCKS, make_sparkline
+from sonde.terminal.sparkline import ASCII_BLOCKS, BLOCK_CHARACTERS, make_sparkline
 
 # As often as the engine reports: drawing takes processor time from the measurement.
 _REFRESHES_PER_S = 4
-_SPARKLINE_WIDTH = 24
+_SPARKLINE_CHARACTERS = 24
 _PLAIN_PROGRESS_INTERVAL_S = 5.0
 _EARLY_FINDING = "may_fill_file_system"  # written before the first phase: the user may still stop the run
 
@@ -51,7 +51,7 @@ class RunProgress:
         self.plan = plan
         self.begin: PhaseBeginLine | None = None
         self.progress: ProgressLine | None = None
-        self.rates: deque[tuple[float, float]] = deque(maxlen=_SPARKLINE_WIDTH)  # bytes/s, op/s
+        self.rates: deque[tuple[float, float]] = deque(maxlen=_SPARKLINE_CHARACTERS)  # bytes/s, op/s
         self.tasks = 0
         self.nodes = 0
         self.waiting = "starting"
@@ -320,7 +320,10 @@ class LiveDisplay(Display):
             ProgressBar(total=100 if has_percent else None, completed=percent or 0, width=24, pulse=not has_percent),
             Text(f"{percent:3.0f} %" if percent is not None else "     "),
             Text(f"{'fsync' if state.is_flushing else rate:>14}", style="bold"),
-            Text(make_sparkline(history, _SPARKLINE_WIDTH, ASCII_BLOCKS if self._plain else BLOCKS), style="cyan"),
+            Text(
+                make_sparkline(history, _SPARKLINE_CHARACTERS, ASCII_BLOCKS if self._plain else BLOCK_CHARACTERS),
+                style="cyan",
+            ),
         )
         return Group(grid, Text(self._describe_run_state(state), style="dim"), *self._make_position_lines())
 

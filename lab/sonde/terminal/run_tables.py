@@ -14,7 +14,7 @@ from sonde.findings.assessment import assess_phase_rate
 from sonde.findings.classification import Classification
 from sonde.findings.explanations import list_help_commands
 from sonde.model.errors import format_as_sentence
-from sonde.model.limits import MAX_COLD_RESIDENCY
+from sonde.model.limits import MAX_RESIDENCY_OF_COLD_FILE
 from sonde.model.line_members import Rate
 from sonde.model.lines import Finding, PhaseEndLine
 from sonde.model.operations import WRITE_ONLY_OPS
@@ -146,7 +146,11 @@ def _describe_cache(phase: PhaseRecord, classification: Classification) -> str:
         return "direct"
     if end.residency is not None:
         # what was read again later came from memory, however little of it was there at the start
-        later = " at first" if classification is Classification.CACHE and end.residency <= MAX_COLD_RESIDENCY else ""
+        later = (
+            " at first"
+            if classification is Classification.CACHE and end.residency <= MAX_RESIDENCY_OF_COLD_FILE
+            else ""
+        )
         return f"{end.residency:.0%} resident{later}"
     # a buffered write goes into the page cache, whatever was there before
     return "-" if phase.begin.op in WRITE_ONLY_OPS and phase.begin.cache == "unknown" else phase.begin.cache

@@ -19,7 +19,7 @@ from sonde.terminal.encoding import encode_json, escape_control_characters, prin
 from sonde.terminal.fitting_table import FittingTable
 
 # Results that go into a file or a pipe are not cut to the width of some terminal.
-_FILE_OUTPUT_WIDTH = 200
+_FILE_OUTPUT_COLUMNS = 200
 _TRAILING_BLANKS = re.compile(r"[ \t]+$", re.MULTILINE)
 
 
@@ -92,7 +92,7 @@ class _NonCroppingConsole(_EscapingConsole):
 def get_results_console() -> Console:
     """Standard output, for people."""
     return _NonCroppingConsole(
-        width=None if sys.stdout.isatty() else _FILE_OUTPUT_WIDTH, **_make_color_options(), **_LITERAL_PRINT_OPTIONS
+        width=None if sys.stdout.isatty() else _FILE_OUTPUT_COLUMNS, **_make_color_options(), **_LITERAL_PRINT_OPTIONS
     )
 
 
@@ -107,7 +107,7 @@ def do_messages_share_output() -> bool:
 
 def get_messages_console() -> Console:
     """Standard error: progress and remarks."""
-    width = None if sys.stderr.isatty() else _FILE_OUTPUT_WIDTH
+    width = None if sys.stderr.isatty() else _FILE_OUTPUT_COLUMNS
     options = _make_color_options() if _settings.color == "never" else {}
     return _EscapingConsole(stderr=True, width=width, quiet=_settings.is_quiet, **options, **_LITERAL_PRINT_OPTIONS)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-BLOCKS = "▁▂▃▄▅▆▇█"
+BLOCK_CHARACTERS = "▁▂▃▄▅▆▇█"
 ASCII_BLOCKS = "_.:-=+*#"
 
 
-def make_sparkline(values: Sequence[float], character_count: int, block_characters: str = BLOCKS) -> str:
+def make_sparkline(values: Sequence[float], character_count: int, block_characters: str = BLOCK_CHARACTERS) -> str:
     """The last `character_count` values from zero to their maximum. Zero is the lowest block, so that a stall is seen
     as one."""
     displayed = values[-character_count:]

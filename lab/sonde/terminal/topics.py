@@ -16,7 +16,7 @@ from sonde.model.bundled_files import find_bundled_folder
 from sonde.model.errors import MachineError, UserError, suggest_close_name
 from sonde.terminal.screen import get_results_console, make_plain_table
 
-_MAX_WIDTH = 100  # columns of a page
+_MAX_TEXT_COLUMNS = 100  # columns of a page
 # Folders of pages, in the order in which a bare name is looked for.
 TOPIC_FOLDERS = ("start", "tasks", "concepts", "reference", "develop")
 _INCLUDE_DIRECTIVE = re.compile(r"```\{include\} (\S+)\n```")
@@ -90,7 +90,7 @@ def print_topic(topic: HelpTopic) -> None:
     """Prints a page. Links to other pages become the command that shows them."""
     console = get_results_console()
     page = Markdown(convert_page_for_terminal(topic, list_topics()), hyperlinks=False)
-    console.print(page, width=min(console.width, _MAX_WIDTH))
+    console.print(page, width=min(console.width, _MAX_TEXT_COLUMNS))
 
 
 def convert_page_for_terminal(topic: HelpTopic, topics: Mapping[str, HelpTopic]) -> str:

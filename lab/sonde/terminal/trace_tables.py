@@ -16,7 +16,7 @@ from sonde.terminal.screen import make_plain_table
 
 _MAX_LISTED_FILES = 20
 # Files beyond this share of the time are folded: what an interpreter reads at its start hides the files that matter.
-_LISTED_TIME_SHARE = 0.99
+_MIN_LISTED_TIME_SHARE = 0.99
 
 
 def print_trace(console: Console, trace: Trace) -> None:
@@ -61,7 +61,7 @@ def print_trace(console: Console, trace: Trace) -> None:
 
 def _count_listed_files(sorted_files: Sequence[TracedFile]) -> int:
     """How many of the files, the dearest first, make up the time that counts; one at least, where there is one."""
-    wanted, reported = _LISTED_TIME_SHARE * sum(file.call_seconds for file in sorted_files), 0.0
+    wanted, reported = _MIN_LISTED_TIME_SHARE * sum(file.call_seconds for file in sorted_files), 0.0
     for count, file in enumerate(sorted_files[:_MAX_LISTED_FILES]):
         if count and reported >= wanted:
             return count

@@ -5,7 +5,7 @@ All values that remain are measured once in each block, in random order, so that
 them alike. After each round the worse half is left out (sequential halving: Karnin, Koren, Somekh 2013). The value that
 remains is compared with the present one in further blocks, whose runs took no part in the choice. The ratio and its
 interval are those of `sonde compare`. Because the interval is looked at after each block, it is asked at a level of
-`CONFIDENCE`; the stated ends then hold in at least 95 of 100 tunings.
+`FIRST_LOOK_CONFIDENCE`; the stated ends then hold in at least 95 of 100 tunings.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 
 from sonde.stats.ratio import MIN_RUNS_PER_SIDE, RateRatio, compare_rates
 
-CONFIDENCE = 0.99
+FIRST_LOOK_CONFIDENCE = 0.99
 # A change is called better only where this wider interval is above 1: repeated looks would else call 3 of 100 values
 # without effect better (simulated with 5 to 10 % of noise).
 STRICT_CONFIDENCE = 0.998
@@ -161,7 +161,7 @@ def _compare_interleaved(
             (present if value is None else changed).append(measure_rate(value))
         if block + 1 < MIN_RUNS_PER_SIDE:
             continue
-        ratio = compare_rates(present, changed, CONFIDENCE)
+        ratio = compare_rates(present, changed, FIRST_LOOK_CONFIDENCE)
         verdict = decide_tune_verdict(
             ratio, compare_rates(present, changed, STRICT_CONFIDENCE, with_p_value=False), search_rule.worth
         )

@@ -13,7 +13,7 @@ from sonde.trends.watch import HistoryWatch, watch_from_earlier_state
 from sonde.watch.watch_state import HistoryState
 
 # Accepted values that the limit follows from.
-_REFERENCE_RUNS = 30
+_MAX_REFERENCE_RUNS = 30
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class ProbeNumber:
 
 def compute_lower_limit(history: HistoryState) -> tuple[float, float] | None:
     """Usual value and limit of the gate; None while too few values are known."""
-    reference = history.accepted[-_REFERENCE_RUNS:]
+    reference = history.accepted[-_MAX_REFERENCE_RUNS:]
     return compute_median_and_limit(reference) if len(reference) >= MIN_BASELINE_RUNS else None
 
 

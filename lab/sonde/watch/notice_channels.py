@@ -26,7 +26,7 @@ _TIMEOUT_S = 15.0
 _SENDMAIL_PATHS = ("/usr/sbin/sendmail", "/usr/lib/sendmail")
 _DELIVERY_ERRORS = (OSError, ValueError, HTTPException, smtplib.SMTPException, subprocess.SubprocessError)
 _MAX_CHAT_CHARACTERS = 4000  # characters of a title or text in a chat
-_MAX_FAILURES = 50  # rounds; then the notice is only in the status
+_MAX_DELIVERY_FAILURES = 50  # rounds; then the notice is only in the status
 
 
 def deliver_notices(
@@ -50,7 +50,7 @@ def deliver_notices(
             notice.delivered.append(name)
             state_store.save_state(watch_state)
         is_complete = all(name in notice.delivered or name not in channels for name in notice.channels)
-        if is_complete or notice.failures > _MAX_FAILURES:
+        if is_complete or notice.failures > _MAX_DELIVERY_FAILURES:
             watch_state.notices.remove(notice)
     state_store.save_state(watch_state)
     return problems

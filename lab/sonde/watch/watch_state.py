@@ -21,8 +21,8 @@ from sonde.model.errors import MachineError, UserError
 STATE_FILE = "state.json"
 _LOCK_FILE = "lock"
 _STATE_FORMAT = "sonde-watch-state/1"
-_MAX_VALUES = 400  # of one history; detectors use 80
-_MAX_DURATIONS = 200
+_MAX_STORED_VALUES = 400  # of one history; detectors use 80
+_MAX_STORED_DURATIONS = 200
 _HISTORY_LABELS = ("probe", "phase", "directory")
 
 
@@ -46,10 +46,10 @@ class HistoryState:
 
     def add_value(self, value: float, run_time_s: float, is_accepted: bool) -> None:
         """Adds a value; the oldest are dropped."""
-        self.values = [*self.values, value][-_MAX_VALUES:]
-        self.times = [*self.times, run_time_s][-_MAX_VALUES:]
+        self.values = [*self.values, value][-_MAX_STORED_VALUES:]
+        self.times = [*self.times, run_time_s][-_MAX_STORED_VALUES:]
         if is_accepted:
-            self.accepted = [*self.accepted, value][-_MAX_VALUES:]
+            self.accepted = [*self.accepted, value][-_MAX_STORED_VALUES:]
 
 
 @dataclass
@@ -117,7 +117,9 @@ class WatchState:
 
     def add_run_duration(self, probe_name: str, start_time: float, seconds: float) -> None:
         """Remembers how long a run took."""
-        self.durations[probe_name] = [*self.durations.get(probe_name, []), (start_time, seconds)][-_MAX_DURATIONS:]
+        self.durations[probe_name] = [*self.durations.get(probe_name, []), (start_time, seconds)][
+            -_MAX_STORED_DURATIONS:
+        ]
 
     def list_open_incidents(self) -> list[Incident]:
         """Incidents that are not fixed."""

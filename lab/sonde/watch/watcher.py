@@ -28,7 +28,7 @@ from sonde.watch.incident_text import summarize_changes
 from sonde.watch.schedule import ProbeDecision, find_due_probes
 from sonde.watch.watch_state import HistoryState, Incident, Notice, PendingRun, StateStore, WatchState
 
-_MAX_INCIDENTS = 500
+_MAX_STORED_INCIDENTS = 500
 
 
 @dataclass(frozen=True)
@@ -219,7 +219,7 @@ class Watcher:
                 report.closed.append(incident)
                 days = (now - incident.opened) / 86400
                 self._add_incident_notice(incident, "fixed", f"Fixed after {days:.1f} days: {incident.summary}")
-        self.state.incidents = self.state.incidents[-_MAX_INCIDENTS:]
+        self.state.incidents = self.state.incidents[-_MAX_STORED_INCIDENTS:]
         return changed_incident
 
     def _open_incident(self, round_report: RoundReport, new_drops: dict[str, DetectedDrop], now_s: float) -> Incident:

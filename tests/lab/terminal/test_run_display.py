@@ -21,7 +21,7 @@ from sonde.model.record import PhaseRecord
 from sonde.terminal.phase_text import describe_phase_end, describe_preparation, format_rate_by_transfer
 from sonde.terminal.run_display import Display, LiveDisplay, PlainDisplay, RunProgress, make_display
 from sonde.terminal.run_tables import _describe_cache
-from sonde.terminal.sparkline import ASCII_BLOCKS, BLOCKS, make_sparkline
+from sonde.terminal.sparkline import ASCII_BLOCKS, BLOCK_CHARACTERS, make_sparkline
 
 PLAN = Plan.from_document(
     {
@@ -230,7 +230,7 @@ def test_sparklines() -> None:
     assert make_sparkline([0, 0], 8) == "▁▁"
     assert make_sparkline([], 8) == ""
     assert make_sparkline([9, 9, 1, 1], 2) == "██", "only what is shown sets the scale"
-    assert len(ASCII_BLOCKS) == len(BLOCKS)
+    assert len(ASCII_BLOCKS) == len(BLOCK_CHARACTERS)
 
 
 def test_small_transfers_are_counted_in_operations() -> None:

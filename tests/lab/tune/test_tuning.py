@@ -267,7 +267,7 @@ def test_remount_preserves_all_remaining_options(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     line = f"1 2 0:50 / {tmp_path} rw,relatime - nfs4 server:/export rw,vers=4.2,rsize=65536,nconnect={{}}\n"
     table.write_text(line.format(2), encoding="utf-8")
-    monkeypatch.setattr("sonde.model.mounts.MOUNTINFO", table)
+    monkeypatch.setattr("sonde.model.mounts.MOUNTINFO_FILE", table)
     monkeypatch.setattr(Path, "is_mount", lambda path: True)
     tunable = Tunable(id="nconnect", title="n", kind="mount", name="nconnect", values=("8",))
     setting = resolve_setting(tunable, tmp_path)

@@ -150,7 +150,7 @@ def _choose_exit_code(verdict: GateVerdict[Any]) -> int:
 def _make_repeat_run_function(archive: Archive, is_quiet: bool) -> Callable[[Summary], Summary]:
     """Returns a function that runs the plan of a run once more and shows the progress."""
 
-    def repeat(run_summary: Summary) -> Summary:
+    def repeat_gated_run(run_summary: Summary) -> Summary:
         display = make_display(get_messages_console(), is_quiet)
         try:
             return repeat_run(
@@ -163,7 +163,7 @@ def _make_repeat_run_function(archive: Archive, is_quiet: bool) -> Callable[[Sum
         finally:
             display.end_display()
 
-    return repeat
+    return repeat_gated_run
 
 
 def _gate_against_limits(

@@ -21,7 +21,7 @@ from sonde.model.units import format_bytes
 from sonde.terminal.screen import get_results_console, make_plain_table, print_json
 
 # Parts of a fault that a line names; the JSON output has all of them.
-_MOST_PARTS = 8
+_MAX_LISTED_PARTS = 8
 
 
 def print_layout_plan(plan: LayoutPlan, *, explain: bool, show_failures: bool, failed_parts: tuple[str, ...]) -> None:
@@ -102,8 +102,8 @@ def _name_maps(hosts: Mapping[str, ObservedStorage], location: str) -> str:
     """A location with the names that an administrator gave mapped devices (dm-3): they tell where a drive is. Of many
     parts the first ones."""
     parts = location.split(", ")
-    if len(parts) > _MOST_PARTS + 1:
-        location = f"{', '.join(parts[:_MOST_PARTS])} and {len(parts) - _MOST_PARTS} more"
+    if len(parts) > _MAX_LISTED_PARTS + 1:
+        location = f"{', '.join(parts[:_MAX_LISTED_PARTS])} and {len(parts) - _MAX_LISTED_PARTS} more"
     host = location.partition(": ")[0]
     storage = hosts.get(host) or hosts.get("") or ObservedStorage()
 

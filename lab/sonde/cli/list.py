@@ -28,8 +28,8 @@ from sonde.terminal.screen import get_messages_console, get_results_console, pri
 if TYPE_CHECKING:
     from sonde.store.catalog import Catalog
 
-_DEFAULT_COUNT = 100
-_SMALLEST_GROUP = 4  # smaller groups have a row for each run
+_DEFAULT_LISTED_RUNS = 100
+_MIN_FOLDED_GROUP_RUNS = 4  # smaller groups have a row for each run
 _MAX_COMPLAINTS = 10
 
 
@@ -41,7 +41,7 @@ _MAX_COMPLAINTS = 10
     "count",
     type=click.IntRange(1),
     metavar="N",
-    help=f"Only the last N rows, with --json runs. Default: {_DEFAULT_COUNT}, with --json all.",
+    help=f"Only the last N rows, with --json runs. Default: {_DEFAULT_LISTED_RUNS}, with --json all.",
 )
 @click.option("-a", "--all", "everything", is_flag=True, help="Include the calibration runs of checks.")
 @click.option("--runs", "ungrouped", is_flag=True, help="A row for each run. Default: one row for the runs of a group.")
@@ -90,8 +90,8 @@ def _select_last_rows(
 ) -> tuple[list[RunListRow], int]:
     """The last rows of the table, and how many came before. Only the names of the others are read."""
     names = catalog.find_runs(["run", "group"], selection, None).table.to_pylist()
-    lines = make_row_for_each_run(names) if is_ungrouped else make_row_for_each_group(names, _SMALLEST_GROUP)
-    last_lines = lines[-(max_rows or _DEFAULT_COUNT) :]
+    lines = make_row_for_each_run(names) if is_ungrouped else make_row_for_each_group(names, _MIN_FOLDED_GROUP_RUNS)
+    last_lines = lines[-(max_rows or _DEFAULT_LISTED_RUNS) :]
     ids = [row["run"] for line in last_lines for row in line.runs]
     rows = catalog.find_runs(RUN_LIST_COLUMNS, replace(selection, ids=ids), None).table.to_pylist() if ids else []
     by_run = {row["run"]: row for row in rows}

@@ -16,7 +16,7 @@ from sonde.store.selection import Selection
 from sonde.terminal.encoding import escape_control_characters
 from sonde.terminal.screen import get_messages_console, get_results_console
 
-_MAX_NAMES = 10
+_MAX_LISTED_NAMES = 10
 
 
 @click.command("rm")
@@ -53,10 +53,10 @@ def command(runs: tuple[str, ...], groups: bool, wanted: Selection, yes: bool, d
         outside = next(folder for folder in folders if folder not in inside)
         raise UserError(f"{outside} is not in the archive {archive.root}; only runs of the archive are removed.")
     description = f"{len(folders):,} runs" if len(folders) != 1 else f"the run {folders[0].name}"
-    for folder in folders[:_MAX_NAMES] if dry_run or len(folders) > 1 else ():
+    for folder in folders[:_MAX_LISTED_NAMES] if dry_run or len(folders) > 1 else ():
         get_messages_console().print(folder.name, soft_wrap=True)
-    if len(folders) > _MAX_NAMES:
-        get_messages_console().print(f"… and {len(folders) - _MAX_NAMES:,} more", soft_wrap=True)
+    if len(folders) > _MAX_LISTED_NAMES:
+        get_messages_console().print(f"… and {len(folders) - _MAX_LISTED_NAMES:,} more", soft_wrap=True)
     if dry_run or not folders:
         get_results_console().print(
             f"Would remove {description}." if folders else "No run matches; nothing was removed.", soft_wrap=True

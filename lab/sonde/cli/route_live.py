@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sonde.design.routes.path_latency import PathLatency
 
 # Hosts behind the routers that a health check asks.
-_PROBED_HOSTS = 3
+_PROBED_HOST_COUNT = 3
 _system_argument = click.argument("system", metavar="SYSTEM")
 _class_option = click.option(
     "--as", "name", metavar="CLASS", required=True, help="The class of hosts that this host is one of."
@@ -83,7 +83,7 @@ def watch_command(system: str, name: str, network: str | None, interval: float, 
             soft_wrap=True,
         )
     fabric = view.fabric
-    watched = _make_watched_routes(view, _list_far_hosts(view)[:_PROBED_HOSTS])
+    watched = _make_watched_routes(view, _list_far_hosts(view)[:_PROBED_HOST_COUNT])
     plan = watched.plan
     change = make_route_replacer(fabric.version, plan.mtu)
     get_messages_console().print(

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from sonde.model.errors import UserError
 from sonde.store.archive import Archive
-from sonde.store.selection import STATUSES, VALIDITIES, Selection, parse_moment
+from sonde.store.selection import RUN_STATUSES, VALIDITIES, Selection, parse_moment
 from sonde.terminal.screen import get_messages_console
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _SELECTION_OPTIONS = (
     ),
     click.option("--system", metavar="TEXT", default="", help="Only runs of systems or hosts with this in their name."),
     click.option("--tag", "tags", metavar="TAG", multiple=True, help="Only runs with this tag; several: with all."),
-    click.option("--status", type=click.Choice(STATUSES), default=None, help="Only runs that ended like this."),
+    click.option("--status", type=click.Choice(RUN_STATUSES), default=None, help="Only runs that ended like this."),
     click.option(
         "--validity",
         type=click.Choice(VALIDITIES),

@@ -32,7 +32,7 @@ from sonde.terminal.screen import get_messages_console, get_results_console, pri
 from sonde.terminal.target_tables import build_targets_document
 from sonde.terminal.trace_tables import build_trace_document, print_trace
 
-_MAX_RUNS = 12  # of larger groups `show` prints a row for each run
+_MAX_SHOWN_RUNS = 12  # of larger groups `show` prints a row for each run
 
 
 @click.command("show")
@@ -64,7 +64,7 @@ def command(run: str, system: str | None, archive: Archive, as_json: bool) -> in
     machine = read_system(find_system_file(system)) if system else None
     archive.recover_unfinished_runs()
     folders = archive.find_run_folders(run)
-    if len(folders) > _MAX_RUNS and not as_json:
+    if len(folders) > _MAX_SHOWN_RUNS and not as_json:
         _print_runs_of_group(archive, run, folders)
         return 0
     runs_read = [(folder, None if _is_imported_run(folder) else _read_record_of_run(folder)) for folder in folders]

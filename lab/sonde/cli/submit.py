@@ -23,7 +23,7 @@ from sonde.model.units import parse_duration
 from sonde.store.archive import Archive
 from sonde.terminal.screen import get_messages_console, get_results_console
 
-_MIN_TIME_S = 60.0
+_MIN_JOB_TIME_S = 60.0
 
 
 @click.command("submit", context_settings={"ignore_unknown_options": True})
@@ -147,6 +147,6 @@ def _parse_job_seconds(time_limit: str | None, site: Site) -> float:
         seconds = site.time_s if time_limit is None else parse_duration(time_limit)
     except UnitError as reason:
         raise UserError(f"--time: {reason}") from None
-    if seconds < _MIN_TIME_S:
+    if seconds < _MIN_JOB_TIME_S:
         raise UserError(f"--time {time_limit} is less than a minute; schedulers count minutes.")
     return seconds

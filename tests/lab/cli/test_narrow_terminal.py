@@ -78,7 +78,7 @@ def test_names_and_numbers_are_not_cut(
     sonde: Any, archive_with_long_names: Path, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
     def list_runs(columns: int) -> str:
-        monkeypatch.setattr("sonde.terminal.screen._FILE_OUTPUT_WIDTH", columns)
+        monkeypatch.setattr("sonde.terminal.screen._FILE_OUTPUT_COLUMNS", columns)
         return str(sonde(*VERBS[verb]).out)
 
     wide = list_runs(400)

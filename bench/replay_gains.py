@@ -28,7 +28,7 @@ from sonde.advise.call_costs import CallCosts, make_calibration_phases, read_cal
 from sonde.advise.call_log import CallKind, CallLog, Calls, make_blank_calls
 from sonde.advise.proof import GainShare, predict_gain_from_costs
 from sonde.advise.replay_changes import (
-    BUFFER_BYTES,
+    REPLAY_BUFFER_BYTES,
     ReplayChange,
     merge_consecutive_calls,
     merge_files_of_all_tasks,
@@ -41,7 +41,7 @@ from sonde.store.archive import Archive
 
 PAGE = Path(__file__).parent.parent / "docs" / "tasks" / "replay.md"
 CALIBRATIONS = 5
-BYTES_OF_TASK, MAX_CALLS = 8 << 20, 2000
+BYTES_OF_TASK, MAX_SYNTHESIZED_CALLS = 8 << 20, 2000
 WITHIN, WORTH = 0.25, 0.05
 
 
@@ -83,7 +83,7 @@ def make_log(tasks: list[Calls], files: int) -> CallLog:
 
 def make_transfers(kind: CallKind, size: int, file: int, task: int, tasks: int) -> Calls:
     """Calls of one task: every n-th of n tasks on one file."""
-    calls = make_blank_calls(min(MAX_CALLS, BYTES_OF_TASK // size), kind, file)
+    calls = make_blank_calls(min(MAX_SYNTHESIZED_CALLS, BYTES_OF_TASK // size), kind, file)
     calls["offset"] = (np.arange(calls.size) * tasks + task) * size
     calls["length"] = size
     return calls
@@ -113,7 +113,9 @@ def list_cases() -> list[GainCase]:
             for size in (200, 1000, 4096, 10000, 47008):
                 log = make_log([make_transfers(kind, size, task, 0, 1) for task in range(tasks)], tasks)
                 name = f"{verb} {size} B, {tasks} tasks"
-                cases.append(make_case("buffer", name, log, lambda calls: merge_consecutive_calls(calls, BUFFER_BYTES)))
+                cases.append(
+                    make_case("buffer", name, log, lambda calls: merge_consecutive_calls(calls, REPLAY_BUFFER_BYTES))
+                )
         for tasks in (2, 4):
             for size in (1000, 4096, 65536, 1 << 20):
                 log = make_log([make_transfers(kind, size, 0, task, tasks) for task in range(tasks)], 1)

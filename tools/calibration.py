@@ -14,15 +14,15 @@ from pathlib import Path
 from calibration_machines import (
     HISTOGRAM_BUCKET_WIDTH,
     MACHINES,
-    MAX_ERROR,
+    MAX_RELATIVE_ERROR,
     Comparison,
     Run,
     simulate_and_compare_all_machines,
 )
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "concepts" / "calibration.md"
-PICTURE = ROOT / "docs" / "concepts" / "calibration.svg"
+PAGE_FILE = ROOT / "docs" / "concepts" / "calibration.md"
+PICTURE_FILE = ROOT / "docs" / "concepts" / "calibration.svg"
 
 
 def _format_number(number: float) -> str:
@@ -72,8 +72,8 @@ _SECTIONS_AFTER_TABLES = [
 def format_page(measured_runs: Mapping[str, tuple[Run, list[Comparison]]]) -> str:
     """The page, whole."""
     rows = [row for _run, of in measured_runs.values() for row in of]
-    exact = [row.error for row in rows if row.limit <= MAX_ERROR]
-    binned = [row.error for row in rows if row.limit > MAX_ERROR]
+    exact = [row.error for row in rows if row.limit <= MAX_RELATIVE_ERROR]
+    binned = [row.error for row in rows if row.limit > MAX_RELATIVE_ERROR]
     text = [
         "# Calibration",
         "",
@@ -83,7 +83,7 @@ def format_page(measured_runs: Mapping[str, tuple[Run, list[Comparison]]]) -> st
         "and its picture; a test compares both with new simulations.",
         "",
         f"{len(rows)} quantities. The largest error is {max(exact):.1e} where values are kept as they are (limit",
-        f"{MAX_ERROR:.1%}), and {max(binned):.1e} for percentiles between the least and the most: these are"
+        f"{MAX_RELATIVE_ERROR:.1%}), and {max(binned):.1e} for percentiles between the least and the most: these are"
         " known as far",
         f"as the buckets of the histogram are narrow (limit {HISTOGRAM_BUCKET_WIDTH:.1%}).",
         "",
@@ -117,10 +117,10 @@ def draw_rates(measured_runs: Mapping[str, tuple[Run, list[Comparison]]]) -> str
         high = 1.15 * max(max(slices), *(rate / scale for _b, _e, rate in machine.series))
         x0, y0 = left_margin + number % 2 * (width + left_margin), top + number // 2 * (height + 60)
 
-        def x(seconds: float, x0: int = x0, end: float = end) -> float:
+        def scale_to_x(seconds: float, x0: int = x0, end: float = end) -> float:
             return round(x0 + seconds / end * width, 1)
 
-        def y(value: float, y0: int = y0, high: float = high) -> float:
+        def scale_to_y(value: float, y0: int = y0, high: float = high) -> float:
             return round(y0 + height - value / high * height, 1)
 
         unit = "op/s" if machine.operations else "MB/s"
@@ -128,14 +128,17 @@ def draw_rates(measured_runs: Mapping[str, tuple[Run, list[Comparison]]]) -> str
         parts.append(f'<path d="M{x0} {y0}V{y0 + height}H{x0 + width}" fill="none" stroke="#888"/>')
         parts.append(f'<text x="{x0 - 6}" y="{y0 + height}" text-anchor="end">0</text>')
         most = max(rate for _b, _e, rate in machine.series) / scale
-        parts.append(f'<text x="{x0 - 6}" y="{y(most) + 4}" text-anchor="end">{most:.4g}</text>')
+        parts.append(f'<text x="{x0 - 6}" y="{scale_to_y(most) + 4}" text-anchor="end">{most:.4g}</text>')
         parts.append(f'<text x="{x0 - 6}" y="{y0 - 8}" text-anchor="end">{unit}</text>')
         parts.append(f'<text x="{x0 + width}" y="{y0 + height + 16}" text-anchor="end">{end:.3g} s</text>')
         for begin, stop, rate in machine.series:
-            parts.append(f'<path d="M{x(begin)} {y(rate / scale)}H{x(stop)}" stroke="#999" stroke-width="5"/>')
+            parts.append(
+                f'<path d="M{scale_to_x(begin)} {scale_to_y(rate / scale)}H{scale_to_x(stop)}"'
+                ' stroke="#999" stroke-width="5"/>'
+            )
         step = max(1, len(slices) // 90)
         dots = "".join(
-            f'<circle cx="{x((i + 0.5) * line["slice_s"])}" cy="{y(slices[i])}" r="1.6"/>'
+            f'<circle cx="{scale_to_x((i + 0.5) * line["slice_s"])}" cy="{scale_to_y(slices[i])}" r="1.6"/>'
             for i in range(0, len(slices), step)
         )
         parts.append(f'<g fill="#0072b2">{dots}</g>')
@@ -148,10 +151,10 @@ def main(arguments: Sequence[str]) -> int:
     for name, row in missed:
         print(f"{name}: {row.quantity}: must be {row.truth:.9g} {row.unit}, the record says {row.reported:.9g}")
     if "--check" not in arguments:
-        PAGE.write_text(format_page(measured_runs), encoding="utf-8")
-        PICTURE.write_text(draw_rates(measured_runs), encoding="utf-8")
+        PAGE_FILE.write_text(format_page(measured_runs), encoding="utf-8")
+        PICTURE_FILE.write_text(draw_rates(measured_runs), encoding="utf-8")
         print(
-            f"{PAGE.relative_to(ROOT)} and {PICTURE.name}: "
+            f"{PAGE_FILE.relative_to(ROOT)} and {PICTURE_FILE.name}: "
             f"{sum(len(rows) for _run, rows in measured_runs.values())} quantities"
         )
     return 1 if missed else 0

@@ -22,9 +22,9 @@ sys.path.insert(0, str(ROOT / "lab"))
 from sonde.launch.simulator import find_simulator  # noqa: E402
 from sonde.model.system import read_system  # noqa: E402
 
-BLOCK = 1 << 20  # bytes of a transfer
+BLOCK_BYTES = 1 << 20  # bytes of a transfer
 CALL_S = 10e-6  # seconds of a call
-MAX_ERROR = 0.001
+MAX_RELATIVE_ERROR = 0.001
 # A percentile between the least and the most is known as far as its bucket is wide: 1/64 of a power of two at most,
 # and its middle is reported.
 HISTOGRAM_BUCKET_WIDTH = 1 / 64
@@ -56,7 +56,7 @@ class Comparison:
     unit: str
     truth: float
     reported: float
-    limit: float = MAX_ERROR
+    limit: float = MAX_RELATIVE_ERROR
 
     @property
     def error(self) -> float:
@@ -144,7 +144,7 @@ path = "/mnt"
 
 
 def make_transfer_plan(
-    task_count: int, transfers_per_task: int, mapping: str = "per_task", transfer_bytes: int = BLOCK
+    task_count: int, transfers_per_task: int, mapping: str = "per_task", transfer_bytes: int = BLOCK_BYTES
 ) -> dict[str, Any]:
     """Direct writes, `transfers_per_task` of each task, and the same read again."""
     access = {"transfer": f"{transfer_bytes}B", "block": f"{transfer_bytes * transfers_per_task}B", "segments": 1}
@@ -216,7 +216,7 @@ def compare_latencies(
             "ms",
             value * 1e3,
             output[f"{name}_ns"] / 1e6,
-            MAX_ERROR if alike or name in ("mean", "min", "max") else HISTOGRAM_BUCKET_WIDTH,
+            MAX_RELATIVE_ERROR if alike or name in ("mean", "min", "max") else HISTOGRAM_BUCKET_WIDTH,
         )
         for name, value in expected_ms_by_name.items()
     ]
@@ -257,16 +257,16 @@ def compare_counters(run: Run, expected_target_bytes: Sequence[float], verb: str
     ]
 
 
-TARGET_RATE = 100e6
-TRANSFER_S = CALL_S + BLOCK / TARGET_RATE  # one transfer to an idle target
+TARGET_BYTES_PER_S = 100e6
+TRANSFER_S = CALL_S + BLOCK_BYTES / TARGET_BYTES_PER_S  # one transfer to an idle target
 STEADY_TRANSFERS, CAPPED_TRANSFERS, STRIPED_TRANSFERS = 500, 100, 200
 SHARED_TRANSFERS, DEGRADED_TRANSFERS, FILES_PER_TASK = 100, 500, 2500
-ADAPTER_RATE = 40e6
+ADAPTER_BYTES_PER_S = 40e6
 # The adapter is never idle; the last transfer then waits for its target.
-CAPPED_S = CALL_S + 4 * CAPPED_TRANSFERS * BLOCK / ADAPTER_RATE + BLOCK / TARGET_RATE
-SHARED_S = CALL_S + 4 * SHARED_TRANSFERS * BLOCK / TARGET_RATE
+CAPPED_S = CALL_S + 4 * CAPPED_TRANSFERS * BLOCK_BYTES / ADAPTER_BYTES_PER_S + BLOCK_BYTES / TARGET_BYTES_PER_S
+SHARED_S = CALL_S + 4 * SHARED_TRANSFERS * BLOCK_BYTES / TARGET_BYTES_PER_S
 SLOW_FACTOR, SLOW_FROM_S = 5, 2.0
-SLOW_TRANSFER_S = CALL_S + SLOW_FACTOR * BLOCK / TARGET_RATE
+SLOW_TRANSFER_S = CALL_S + SLOW_FACTOR * BLOCK_BYTES / TARGET_BYTES_PER_S
 OPS_BEFORE_FAULT = int((SLOW_FROM_S - CALL_S) / TRANSFER_S) + 1  # at the slow target
 HEALTHY_TARGET_S = DEGRADED_TRANSFERS * TRANSFER_S
 SLOW_TARGET_S = OPS_BEFORE_FAULT * TRANSFER_S + (DEGRADED_TRANSFERS - OPS_BEFORE_FAULT) * SLOW_TRANSFER_S
@@ -283,50 +283,52 @@ STAT_PHASE_S = TOTAL_FILES / METADATA_THREADS * STAT_CALL_S + CALL_S
 def _compare_steady(run: Run) -> list[Comparison]:
     rows = []
     for phase in ("write", "read"):
-        rows += compare_rates(run, phase, STEADY_TRANSFERS * TRANSFER_S, STEADY_TRANSFERS * BLOCK, STEADY_TRANSFERS)
+        rows += compare_rates(
+            run, phase, STEADY_TRANSFERS * TRANSFER_S, STEADY_TRANSFERS * BLOCK_BYTES, STEADY_TRANSFERS
+        )
         rows += compare_latencies(run, phase, phase, {"mean": TRANSFER_S, "p50": TRANSFER_S, "p99": TRANSFER_S})
-    rows += compare_target_rates(run, "write", [BLOCK / TRANSFER_S])
-    return rows + compare_counters(run, [STEADY_TRANSFERS * BLOCK])
+    rows += compare_target_rates(run, "write", [BLOCK_BYTES / TRANSFER_S])
+    return rows + compare_counters(run, [STEADY_TRANSFERS * BLOCK_BYTES])
 
 
 def _compare_capped(run: Run) -> list[Comparison]:
     operations = 4 * CAPPED_TRANSFERS
-    rows = compare_rates(run, "write", CAPPED_S, operations * BLOCK, operations)
+    rows = compare_rates(run, "write", CAPPED_S, operations * BLOCK_BYTES, operations)
     # Each waits for the three others at the adapter.
-    wait_s = 4 * BLOCK / ADAPTER_RATE
+    wait_s = 4 * BLOCK_BYTES / ADAPTER_BYTES_PER_S
     rows += compare_latencies(run, "write", "write", {"p50": wait_s, "p99": wait_s})
-    return rows + compare_counters(run, [CAPPED_TRANSFERS * BLOCK] * 4)
+    return rows + compare_counters(run, [CAPPED_TRANSFERS * BLOCK_BYTES] * 4)
 
 
 def _compare_striped(run: Run) -> list[Comparison]:
     rows = []
     for phase in ("write", "read"):
-        seconds, volume = STRIPED_TRANSFERS * TRANSFER_S, 4 * STRIPED_TRANSFERS * BLOCK
+        seconds, volume = STRIPED_TRANSFERS * TRANSFER_S, 4 * STRIPED_TRANSFERS * BLOCK_BYTES
         rows += compare_rates(run, phase, seconds, volume, STRIPED_TRANSFERS)
         rows += compare_latencies(run, phase, phase, {"mean": TRANSFER_S, "p50": TRANSFER_S, "p99": TRANSFER_S})
-    amounts = [STRIPED_TRANSFERS * BLOCK] * 4
+    amounts = [STRIPED_TRANSFERS * BLOCK_BYTES] * 4
     return rows + compare_counters(run, amounts) + compare_counters(run, amounts, "read")
 
 
 def _compare_shared(run: Run) -> list[Comparison]:
     operations = 4 * SHARED_TRANSFERS
-    rows = compare_rates(run, "write", SHARED_S, operations * BLOCK, operations)
+    rows = compare_rates(run, "write", SHARED_S, operations * BLOCK_BYTES, operations)
     # The first of each waits for those before it; then each for the three others, while there are any.
-    wait_s = 4 * BLOCK / TARGET_RATE
+    wait_s = 4 * BLOCK_BYTES / TARGET_BYTES_PER_S
     rows += compare_latencies(run, "write", "write", {"p50": wait_s, "p99": wait_s, "min": TRANSFER_S})
-    return rows + compare_counters(run, [operations * BLOCK])
+    return rows + compare_counters(run, [operations * BLOCK_BYTES])
 
 
 def _compare_degraded(run: Run) -> list[Comparison]:
-    rows = compare_rates(run, "write", SLOW_TARGET_S, 4 * DEGRADED_TRANSFERS * BLOCK, 4 * DEGRADED_TRANSFERS)
+    rows = compare_rates(run, "write", SLOW_TARGET_S, 4 * DEGRADED_TRANSFERS * BLOCK_BYTES, 4 * DEGRADED_TRANSFERS)
     rows += compare_latencies(
         run, "write", "write", {"p50": TRANSFER_S, "p99": SLOW_TRANSFER_S, "max": SLOW_TRANSFER_S, "min": TRANSFER_S}
     )
-    sound = DEGRADED_TRANSFERS * BLOCK / HEALTHY_TARGET_S
+    sound = DEGRADED_TRANSFERS * BLOCK_BYTES / HEALTHY_TARGET_S
     return (
         rows
-        + compare_target_rates(run, "write", [DEGRADED_TRANSFERS * BLOCK / SLOW_TARGET_S, sound, sound, sound])
-        + compare_counters(run, [DEGRADED_TRANSFERS * BLOCK] * 4)
+        + compare_target_rates(run, "write", [DEGRADED_TRANSFERS * BLOCK_BYTES / SLOW_TARGET_S, sound, sound, sound])
+        + compare_counters(run, [DEGRADED_TRANSFERS * BLOCK_BYTES] * 4)
     )
 
 
@@ -346,7 +348,7 @@ MACHINES = (
         "One task, one target of 100 MB/s",
         make_transfer_plan(1, STEADY_TRANSFERS),
         _compare_steady,
-        [(0.1, 5.2, BLOCK / TRANSFER_S)],
+        [(0.1, 5.2, BLOCK_BYTES / TRANSFER_S)],
         nodes=1,
     ),
     Machine(
@@ -354,16 +356,16 @@ MACHINES = (
         "Four tasks of one node on four targets, behind an adapter of 40 MB/s",
         make_transfer_plan(4, CAPPED_TRANSFERS),
         _compare_capped,
-        [(0.5, 10.2, ADAPTER_RATE)],
+        [(0.5, 10.2, ADAPTER_BYTES_PER_S)],
         adapter="40 MB/s",
         nodes=1,
     ),
     Machine(
         "striped",
         "One task, calls of 4 MiB on a file over four targets",
-        make_transfer_plan(1, STRIPED_TRANSFERS, transfer_bytes=4 * BLOCK),
+        make_transfer_plan(1, STRIPED_TRANSFERS, transfer_bytes=4 * BLOCK_BYTES),
         _compare_striped,
-        [(0.1, 2.0, 4 * BLOCK / TRANSFER_S)],
+        [(0.1, 2.0, 4 * BLOCK_BYTES / TRANSFER_S)],
         nodes=1,
         stripe_count=4,
     ),
@@ -372,7 +374,7 @@ MACHINES = (
         "Four nodes in one file on one target",
         make_transfer_plan(4, SHARED_TRANSFERS, mapping="shared"),
         _compare_shared,
-        [(0.1, 4.0, TARGET_RATE)],
+        [(0.1, 4.0, TARGET_BYTES_PER_S)],
     ),
     Machine(
         "degraded",
@@ -380,9 +382,9 @@ MACHINES = (
         make_transfer_plan(4, DEGRADED_TRANSFERS),
         _compare_degraded,
         [
-            (0.1, 1.9, 4 * BLOCK / TRANSFER_S),
-            (2.2, 5.2, 3 * BLOCK / TRANSFER_S + BLOCK / SLOW_TRANSFER_S),
-            (5.4, 17.0, BLOCK / SLOW_TRANSFER_S),
+            (0.1, 1.9, 4 * BLOCK_BYTES / TRANSFER_S),
+            (2.2, 5.2, 3 * BLOCK_BYTES / TRANSFER_S + BLOCK_BYTES / SLOW_TRANSFER_S),
+            (5.4, 17.0, BLOCK_BYTES / SLOW_TRANSFER_S),
         ],
         faults=("slow-target t2 5x at 2s",),
     ),

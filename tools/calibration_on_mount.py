@@ -30,11 +30,11 @@ sys.path.insert(0, str(ROOT / "lab"))
 from sonde.launch.engine import find_engine  # noqa: E402
 from sonde.model.system import read_system  # noqa: E402
 
-MAX_ERROR = 0.02
+MAX_RELATIVE_ERROR = 0.02
 MAX_TRIES = 3
 CLOCK_SPEED = 0.5
 FILES_PER_TASK = 500  # files of each of eight tasks
-PAGE = ROOT / "docs" / "concepts" / "calibration-on-mount.md"
+PAGE_FILE = ROOT / "docs" / "concepts" / "calibration-on-mount.md"
 
 # Why a quantity may miss the limit: machine, the beginning of the quantity, and the reason.
 _ONE_CALL = "one call: what an answer is late on this computer is made up for with the next call, so means hold"
@@ -76,8 +76,10 @@ def compare_degraded(run: Run) -> list[Comparison]:
         calibration_machines.DEGRADED_TRANSFERS,
         calibration_machines.DEGRADED_TRANSFERS * calibration_machines.SLOW_TRANSFER_S,
     )
-    sound = number * calibration_machines.BLOCK / calibration_machines.HEALTHY_TARGET_S
-    rows = calibration_machines.compare_rates(run, "write", slow_s, 4 * number * calibration_machines.BLOCK, 4 * number)
+    sound = number * calibration_machines.BLOCK_BYTES / calibration_machines.HEALTHY_TARGET_S
+    rows = calibration_machines.compare_rates(
+        run, "write", slow_s, 4 * number * calibration_machines.BLOCK_BYTES, 4 * number
+    )
     truth = {
         "p50": calibration_machines.TRANSFER_S,
         "p99": calibration_machines.SLOW_TRANSFER_S,
@@ -86,9 +88,9 @@ def compare_degraded(run: Run) -> list[Comparison]:
     }
     rows += calibration_machines.compare_latencies(run, "write", "write", truth)
     rows += calibration_machines.compare_target_rates(
-        run, "write", [number * calibration_machines.BLOCK / slow_s, sound, sound, sound]
+        run, "write", [number * calibration_machines.BLOCK_BYTES / slow_s, sound, sound, sound]
     )
-    return rows + calibration_machines.compare_counters(run, [number * calibration_machines.BLOCK] * 4)
+    return rows + calibration_machines.compare_counters(run, [number * calibration_machines.BLOCK_BYTES] * 4)
 
 
 def compare_striped(run: Run) -> list[Comparison]:
@@ -96,7 +98,7 @@ def compare_striped(run: Run) -> list[Comparison]:
     hands over a longer call in pieces of 1 MiB, one after the other."""
     number, b, op = (
         calibration_machines.STRIPED_TRANSFERS,
-        calibration_machines.BLOCK,
+        calibration_machines.BLOCK_BYTES,
         calibration_machines.TRANSFER_S,
     )
     rows = []
@@ -115,15 +117,15 @@ def compare_shared(run: Run) -> list[Comparison]:
     and who waits there waits beside the line of the machine (the mean stays, p99 is 12 % more)."""
     operations, wait = (
         4 * calibration_machines.SHARED_TRANSFERS,
-        4 * calibration_machines.BLOCK / calibration_machines.TARGET_RATE,
+        4 * calibration_machines.BLOCK_BYTES / calibration_machines.TARGET_BYTES_PER_S,
     )
     rows = calibration_machines.compare_rates(
-        run, "write", calibration_machines.SHARED_S, operations * calibration_machines.BLOCK, operations
+        run, "write", calibration_machines.SHARED_S, operations * calibration_machines.BLOCK_BYTES, operations
     )
     rows += calibration_machines.compare_latencies(
         run, "write", "write", {"p50": wait, "p99": wait, "min": calibration_machines.TRANSFER_S}
     )
-    return rows + calibration_machines.compare_counters(run, [2 * operations * calibration_machines.BLOCK])
+    return rows + calibration_machines.compare_counters(run, [2 * operations * calibration_machines.BLOCK_BYTES])
 
 
 def compare_metadata_bound(run: Run) -> list[Comparison]:
@@ -152,8 +154,8 @@ def list_mounted_machines() -> list[Machine]:
             plan["phases"] = plan["phases"][:1]
         if machine.name == "degraded":
             fast, slow = (
-                calibration_machines.BLOCK / calibration_machines.TRANSFER_S,
-                calibration_machines.BLOCK / calibration_machines.SLOW_TRANSFER_S,
+                calibration_machines.BLOCK_BYTES / calibration_machines.TRANSFER_S,
+                calibration_machines.BLOCK_BYTES / calibration_machines.SLOW_TRANSFER_S,
             )
             stretches = [(0.2, 5.0, 3 * fast + slow), (5.4, 26.0, slow)]
             machine = replace(machine, faults=("slow-target t2 5x",), truth=compare_degraded, series=stretches)
@@ -162,8 +164,8 @@ def list_mounted_machines() -> list[Machine]:
             machine = replace(machine, truth=compare_shared)
         if machine.name == "striped":
             plan = calibration_machines.make_transfer_plan(1, calibration_machines.STRIPED_TRANSFERS)
-            plan["target"]["striping"] = {"count": 4, "size": calibration_machines.BLOCK // 4}
-            fast = calibration_machines.BLOCK / calibration_machines.TRANSFER_S
+            plan["target"]["striping"] = {"count": 4, "size": calibration_machines.BLOCK_BYTES // 4}
+            fast = calibration_machines.BLOCK_BYTES / calibration_machines.TRANSFER_S
             machine = replace(machine, target_rate="25 MB/s", truth=compare_striped, series=[(0.1, 2.0, fast)])
         if machine.name == "metadata-bound":
             plan = calibration_machines.make_metadata_plan(calibration_machines.METADATA_TASKS, FILES_PER_TASK)
@@ -193,7 +195,7 @@ def read_target_counters(directory: Path) -> dict[str, dict[str, list[str]]]:
         counters_by_target[stats.parent.name] = {
             name: line
             for name, line in sums.items()
-            if not name.endswith("_bytes") or int(line[6]) > calibration_machines.BLOCK
+            if not name.endswith("_bytes") or int(line[6]) > calibration_machines.BLOCK_BYTES
         }
     return counters_by_target
 
@@ -211,7 +213,7 @@ def measure_mounted_machine(machine: Machine, folder: Path) -> list[Comparison]:
     lines = [json.loads(line) for line in record.read_text(encoding="utf-8").splitlines()]
     run = Run(convert_to_machine_time(lines), targets)
     rows = [*machine.truth(run), *calibration_machines.compare_rate_over_time(run, machine)]
-    return [replace(row, limit=MAX_ERROR) for row in rows]  # counters have the engine's own small files, too
+    return [replace(row, limit=MAX_RELATIVE_ERROR) for row in rows]  # counters have the engine's own small files, too
 
 
 def measure_with_retries(machine: Machine) -> list[Comparison]:
@@ -253,7 +255,7 @@ def main(arguments: Sequence[str]) -> int:
                     flush=True,
                 )
     if options.write:
-        PAGE.write_text(format_table(named_rows), encoding="utf-8")
+        PAGE_FILE.write_text(format_table(named_rows), encoding="utf-8")
     return 0 if all(row.holds or find_deviation_reason(name, row.quantity) for name, row in named_rows) else 1
 
 

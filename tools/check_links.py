@@ -15,10 +15,10 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-_TARGETS = {"a": "href", "link": "href", "img": "src", "script": "src", "iframe": "src", "object": "data"}
-_FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
+_LINK_ATTRIBUTE_BY_TAG = {"a": "href", "link": "href", "img": "src", "script": "src", "iframe": "src", "object": "data"}
+_FENCE_PATTERN = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 _MARKDOWN_LINK = re.compile(r"\]\(([^()\s]+)\)")
-_HEADING = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
+_HEADING_PATTERN = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
 
 
 class PageParser(HTMLParser):
@@ -34,7 +34,7 @@ class PageParser(HTMLParser):
         for name in ("id", "name"):
             if (anchor := values.get(name)) and (name == "id" or tag == "a"):
                 self.anchors.add(anchor)
-        if tag in _TARGETS and (link := values.get(_TARGETS[tag])):
+        if tag in _LINK_ATTRIBUTE_BY_TAG and (link := values.get(_LINK_ATTRIBUTE_BY_TAG[tag])):
             self.links.append(link)
 
 
@@ -49,7 +49,7 @@ def parse_page(path: Path) -> PageParser:
 @cache
 def find_markdown_anchors(path: Path) -> set[str]:
     """Returns the anchors that GitHub makes of the headings of a Markdown file."""
-    headings = _HEADING.findall(_FENCE.sub("", path.read_text(encoding="utf-8")))
+    headings = _HEADING_PATTERN.findall(_FENCE_PATTERN.sub("", path.read_text(encoding="utf-8")))
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
@@ -79,7 +79,7 @@ def check_site(site_folder: Path) -> Iterator[str]:
 
 def check_markdown(path: Path) -> Iterator[str]:
     """Yields a sentence for each broken link of a Markdown file."""
-    yield from find_broken_links(path, _MARKDOWN_LINK.findall(_FENCE.sub("", path.read_text(encoding="utf-8"))))
+    yield from find_broken_links(path, _MARKDOWN_LINK.findall(_FENCE_PATTERN.sub("", path.read_text(encoding="utf-8"))))
 
 
 def main(site_folder: Path, markdown_files: list[Path]) -> int:

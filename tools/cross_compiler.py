@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-MACHINES = ("x86_64", "aarch64")
-GLIBC = "2.28"
+ARCHITECTURES = ("x86_64", "aarch64")
+MIN_GLIBC_VERSION = "2.28"
 _DEBIAN_NAMES = {"x86_64": "amd64", "aarch64": "arm64"}
 _LIBRARIES = ("liburing-dev", "libfuse3-dev", "libfuse3-3", "nlohmann-json3-dev", "libcli11-dev")
 
@@ -39,13 +39,13 @@ class CrossCompiler:
         """A root folder with glibc, for programs of that machine in an emulator; the compiler does not see it."""
         return self.folder / "system"
 
-    def prepare(self) -> None:
+    def fetch_libraries_and_write_scripts(self) -> None:
         """Fetches the libraries and writes the scripts that CMake calls."""
         self.folder.mkdir(parents=True)
         self._unpack_debian_packages()
         self._unpack_mpi()
         outline = " -mno-outline-atomics" if self.machine == "aarch64" else ""
-        target = f"{self.machine}-linux-gnu.{GLIBC}"
+        target = f"{self.machine}-linux-gnu.{MIN_GLIBC_VERSION}"
         command = f"{shlex.quote(sys.executable)} -m ziglang c++ -target {target}{outline}"
         _write_script(self.get_script_path("clang++"), f'exec {command} "$@"')
         mpi = shlex.quote(str(self.folder / "mpi"))
@@ -94,18 +94,18 @@ class CrossCompiler:
             "Dir::Cache": f"{apt}/cache",
         }
         options = [f"-o{key}={value}" for key, value in settings.items()]
-        _run(["apt-get", "-qq", *options, "update"], apt)
-        listing = _run(["apt-cache", *options, "search", "--names-only", "^libgcc-[0-9]+-dev$"], apt)
+        _run_command(["apt-get", "-qq", *options, "update"], apt)
+        listing = _run_command(["apt-cache", *options, "search", "--names-only", "^libgcc-[0-9]+-dev$"], apt)
         versions = sorted(int(number) for number in re.findall(r"^libgcc-(\d+)-dev", listing, re.MULTILINE))
         if not versions:
             raise CompilerError(
                 f"apt knows no libgcc-*-dev for {name}. Give it a source of Debian or Ubuntu for {name}."
             )
         packages = [*_LIBRARIES, f"libgcc-{versions[-1]}-dev"]
-        _run(["apt-get", "-qq", *options, "download", *packages, "libc6"], apt / "packages")
+        _run_command(["apt-get", "-qq", *options, "download", *packages, "libc6"], apt / "packages")
         for package in sorted((apt / "packages").glob("*.deb")):
             folder = self.system if package.name.startswith("libc6_") else target
-            _run(["dpkg-deb", "-x", str(package), str(folder)], apt)
+            _run_command(["dpkg-deb", "-x", str(package), str(folder)], apt)
         # An absolute link: it would lead to the library of this system, or to none, and glob() leaves out such links.
         for link in (folder / "libfuse3.so" for folder in target.glob("usr/lib/*-linux-gnu")):
             library = target / str(link.readlink()).lstrip("/") if link.readlink().is_absolute() else link.resolve()
@@ -117,7 +117,7 @@ class CrossCompiler:
         command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--quiet", "--no-deps"]
         command += ["--only-binary", ":all:", "--platform", f"manylinux_2_28_{self.machine}"]
         command += ["-d", str(self.folder), "mpich>=5.0.2"]
-        _run(command, self.folder)
+        _run_command(command, self.folder)
         (wheel,) = self.folder.glob("mpich-*.whl")
         target = self.folder / "mpi"
         with zipfile.ZipFile(wheel) as archive:
@@ -130,7 +130,7 @@ class CrossCompiler:
         (target / "lib" / "libmpi_abi.so").symlink_to("libmpi_abi.so.1")
 
 
-def _run(command: list[str], folder: Path) -> str:
+def _run_command(command: list[str], folder: Path) -> str:
     """Runs a command in the folder; returns its output."""
     try:
         done = subprocess.run(

@@ -11,8 +11,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-PAGES = Path(__file__).resolve().parents[1] / "docs" / "concepts"
-FIGURES, PAGE, DIAGRAM = PAGES / "diagnosis-figures.json", PAGES / "diagnosis.md", PAGES / "diagnosis.svg"
+PAGES_FOLDER = Path(__file__).resolve().parents[1] / "docs" / "concepts"
+FIGURES, PAGE, DIAGRAM = (
+    PAGES_FOLDER / "diagnosis-figures.json",
+    PAGES_FOLDER / "diagnosis.md",
+    PAGES_FOLDER / "diagnosis.svg",
+)
 BEGIN, END = "<!-- figures: tools/diagnosis_calibration.py -->", "<!-- end of figures -->"
 _TITLES = {
     "covered": "fault of the model",
@@ -21,7 +25,7 @@ _TITLES = {
     "uncovered": "cause that no hypothesis covers",
     "pair": "two faults of the model, both named",
 }
-_LIMITS = (0.0, 0.2, 0.4, 0.6, 0.8, 0.95, 1.01)
+_PROBABILITY_LIMITS = (0.0, 0.2, 0.4, 0.6, 0.8, 0.95, 1.01)
 
 
 def summarize_trials(trial_outcomes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -68,7 +72,7 @@ def summarize_trials(trial_outcomes: Sequence[Mapping[str, Any]]) -> dict[str, A
 def compute_reliability(forecasts: Sequence[tuple[float, bool]]) -> list[tuple[float, float, int]]:
     """Returns mean probability, share that was right and number of forecasts for ranges of probability."""
     rows = []
-    for low, high in pairwise(_LIMITS):
+    for low, high in pairwise(_PROBABILITY_LIMITS):
         inside = [(value, right) for value, right in forecasts if low <= value < high]
         if inside:
             mean = statistics.fmean(value for value, _ in inside)

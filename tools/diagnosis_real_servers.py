@@ -36,7 +36,7 @@ from sonde.launch.engine import find_engine  # noqa: E402
 
 _MIB = 1 << 20
 # Only ratios of rates are compared, so rates are those of no particular machine.
-_SYSTEM = """
+_SYSTEM_TEMPLATE = """
 schema = "sonde-system/2"
 id = "one-host"
 title = "Ceph with four OSDs, all daemons on one host"
@@ -170,7 +170,7 @@ class CephMachine(RealMachine[Osd]):
         self._ceph = Ceph(room)
         self._user = User(room, find_engine().path, folder)
         system = folder / "system.toml"
-        system.write_text(_SYSTEM.replace("{path}", str(self._ceph.mount_path)), encoding="utf-8")
+        system.write_text(_SYSTEM_TEMPLATE.replace("{path}", str(self._ceph.mount_path)), encoding="utf-8")
         state = DiagnosisState(system=str(system))
         super().__init__(DiagnosisSession.open_session(state, folder / "predictions"), _EXPERIMENTS)
 

@@ -23,13 +23,13 @@ from sonde.model.bundled_files import find_system_file
 from sonde.model.system import read_system
 
 # Shipped machines: system, mount, and targets of a smaller machine of the same kind.
-SHIPPED = (("edison", "fs3", 8), ("hpcs-demo", "", 8))
+SHIPPED_MACHINES = (("edison", "fs3", 8), ("hpcs-demo", "", 8))
 COVERED, CAUSED, HEALTHY, UNCOVERED, PAIR = "covered", "cause", "healthy", "uncovered", "pair"
-_ATTEMPTS = 200
+_MAX_DRAWS = 200
 _VISIBLE_SDS = 3.0  # standard deviations of the noise by which a fault of a pair changes some measurement
 _STRENGTHS = (0.1, 0.3, 0.5, 0.7, 0.9)  # positions between the weakest and the strongest simulated strength
 
-_MACHINE = """
+_MACHINE_TEMPLATE = """
 schema = "sonde-system/2"
 id = "drawn-{number}"
 title = "drawn machine {number}"
@@ -89,7 +89,7 @@ file_system = "fs"
 path = "/fs"
 on = "n[1-{nodes}]"
 """
-_ROUTERS = """
+_ROUTERS_TEMPLATE = """
 [[routers]]
 id = "r[1-{count}]"
 protocol = "lnet"
@@ -98,7 +98,7 @@ network = "compute"
 [[routers.interfaces]]
 network = "storage"
 """
-_DRIVES = """
+_DRIVES_TEMPLATE = """
 [[drives]]
 id = "d[0000-{last_drive:04d}]"
 group = "all-drives"
@@ -136,13 +136,13 @@ def draw_system(generator: np.random.Generator, system_number: int) -> str:
     rate = int(generator.integers(100, 1200))
     last = servers * per_server - 1
     has_drives = generator.random() < 0.5
-    drives = _DRIVES.format(last_drive=(last + 1) * 10 - 1, rate=max(20, rate // 8), last=last)
-    return _MACHINE.format(
+    drives = _DRIVES_TEMPLATE.format(last_drive=(last + 1) * 10 - 1, rate=max(20, rate // 8), last=last)
+    return _MACHINE_TEMPLATE.format(
         number=system_number,
         link=int(rate * per_server * generator.uniform(1.1, 2.5)),
         nodes=nodes,
         compute="compute" if routers else "storage",
-        routers=_ROUTERS.format(count=routers) if routers else "",
+        routers=_ROUTERS_TEMPLATE.format(count=routers) if routers else "",
         servers=servers,
         last=last,
         drives=drives if has_drives else "",
@@ -152,7 +152,7 @@ def draw_system(generator: np.random.Generator, system_number: int) -> str:
 
 def list_machines(drawn_count: int, folder: Path) -> Iterator[tuple[str, DiagnosedMachine]]:
     """Yields shipped and drawn machines."""
-    for system, mount, targets in SHIPPED:
+    for system, mount, targets in SHIPPED_MACHINES:
         yield system, read_machine(read_system(find_system_file(system)), mount, targets)
     generator = np.random.default_rng(20131217)
     for number in range(1, drawn_count + 1):
@@ -204,7 +204,7 @@ def _draw_pair(
     A fault that changes nothing beside the other one is hidden: no experiment can find it.
     """
     first_fault, first_answer = _draw_fault(model, trial_number, generator)
-    for _ in range(_ATTEMPTS):
+    for _ in range(_MAX_DRAWS):
         second_fault, second_answer = _draw_fault(model, int(generator.integers(1000)), generator)
         faults = first_fault, second_fault
         if first_answer[0] != second_answer[0] and _is_each_fault_visible(model, simulator, faults):
@@ -277,7 +277,7 @@ def _draw_strange_change(
         for index, hypothesis in enumerate(model.hypotheses)
         if hypothesis.kind != UNEXPLAINED
     ]
-    for _ in range(_ATTEMPTS):
+    for _ in range(_MAX_DRAWS):
         effects = []
         for _ in range(int(generator.integers(2, 4))):
             stated = traits[int(generator.integers(len(traits)))]

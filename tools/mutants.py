@@ -39,7 +39,9 @@ OUTCOMES_BY_EXIT_CODE = {0: SURVIVED, 1: KILLED, 2: TIMEOUT, 3: BROKEN}
 def list_changes(module: Module) -> list[SourceChange]:
     """All changes of a module."""
     make = cpp_changes.list_cpp_changes if module.program else python_changes.list_python_changes
-    files = [(file.relative_to(ROOT).as_posix(), file.read_text(encoding="utf-8")) for file in module.files()]
+    files = [
+        (file.relative_to(ROOT).as_posix(), file.read_text(encoding="utf-8")) for file in module.list_source_files()
+    ]
     return [change for name, text in files for change in make(name, text)]
 
 
@@ -66,7 +68,7 @@ class RunningTrial:
 
     change: SourceChange
     pid: int
-    ended: int
+    collect_ended_trials: int
     """Can be read when the process has ended."""
     began: float
     watch: limits.HangWatch | None
@@ -108,7 +110,7 @@ class Runner:
             before = limits.read_processor_s_of_children()
             if (
                 cpp_trial.run_test_program(
-                    cpp_trial.get_unchanged_program(self.build), module, folder, cpp_trial.UNCHANGED_S
+                    cpp_trial.get_unchanged_program(self.build), module, folder, cpp_trial.MAX_UNCHANGED_CPU_S
                 )
                 != SURVIVED
             ):
@@ -117,7 +119,7 @@ class Runner:
             library = cpp_trial.get_unchanged_library(self.build)
             if (
                 library is not None
-                and cpp_trial.run_library_tests(library, module, folder, cpp_trial.UNCHANGED_S) != SURVIVED
+                and cpp_trial.run_library_tests(library, module, folder, cpp_trial.MAX_UNCHANGED_CPU_S) != SURVIVED
             ):
                 sys.exit(f"{module.name}: its tests fail without any change: {folder}/by-library.txt")
             costs = replace_operator_between - before, limits.read_processor_s_of_children() - replace_operator_between
@@ -138,7 +140,7 @@ class Runner:
             if self.baseline is None or not self.baseline.good:
                 sys.exit(f"{module.name}: its tests fail without any change: {file.with_suffix('.log')}")
 
-    def start(self, change: SourceChange) -> ChangeOutcome | None:
+    def start_trial(self, change: SourceChange) -> ChangeOutcome | None:
         """Starts to try a change; the outcome when none needs to be tried."""
         slot = self.free.pop()
         if self.module.program:
@@ -146,7 +148,7 @@ class Runner:
             allowed = self.allowed
             pid = fork_worker(
                 lambda: cpp_trial.try_cpp_change(change, self.module, self.build, folder, allowed),
-                cpp_trial.MAX_BUILD_S,
+                cpp_trial.MAX_BUILD_CPU_S,
             )
             watch = None  # it looks itself whether a program that it started hangs
         else:
@@ -165,35 +167,39 @@ class Runner:
         self.running.append(RunningTrial(change, pid, os.pidfd_open(pid), time.monotonic(), watch))
         return None
 
-    def ended(self) -> list[ChangeOutcome]:
+    def collect_ended_trials(self) -> list[ChangeOutcome]:
         """Waits for at least one to end, or for a second."""
         poll = select.poll()
         for running in self.running:
-            poll.register(running.ended, select.POLLIN)
-        ready = {ended for ended, _ in poll.poll(1000)}
-        outcomes = []
+            poll.register(running.collect_ended_trials, select.POLLIN)
+        ready = {collect_ended_trials for collect_ended_trials, _ in poll.poll(1000)}
+        iterate_outcomes = []
         for running in [*self.running]:
-            hangs = running.ended not in ready and running.watch is not None and running.watch.hangs()
-            if running.ended not in ready and not hangs:
+            is_hanging = (
+                running.collect_ended_trials not in ready and running.watch is not None and running.watch.is_hanging()
+            )
+            if running.collect_ended_trials not in ready and not is_hanging:
                 continue
             became = self.end(running)
             seconds = round(time.monotonic() - running.began, 2)
-            outcomes.append(ChangeOutcome(self.module.name, running.change, TIMEOUT if hangs else became, seconds))
-        return outcomes
+            iterate_outcomes.append(
+                ChangeOutcome(self.module.name, running.change, TIMEOUT if is_hanging else became, seconds)
+            )
+        return iterate_outcomes
 
     def end(self, running: RunningTrial) -> str:
         """Ends a process and all that it started; what it said."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(running.pid, signal.SIGKILL)
         _, status = os.waitpid(running.pid, 0)
-        os.close(running.ended)
+        os.close(running.collect_ended_trials)
         self.running.remove(running)
         self.free.append(self.slots.pop(running.pid))
         if os.WIFSIGNALED(status):
             return limits.classify_exit_status(-os.WTERMSIG(status))
         return OUTCOMES_BY_EXIT_CODE[os.WEXITSTATUS(status)]
 
-    def outcomes(self, changes: Iterator[SourceChange], max_count: int) -> Iterator[ChangeOutcome]:
+    def iterate_outcomes(self, changes: Iterator[SourceChange], max_count: int) -> Iterator[ChangeOutcome]:
         """Outcomes of the first `max_count` that compile."""
         counted = 0
         more = True
@@ -201,15 +207,15 @@ class Runner:
             while more and self.free and counted + len(self.running) < max_count:
                 change = next(changes, None)
                 more = change is not None
-                outcome = self.start(change) if change is not None else None
+                outcome = self.start_trial(change) if change is not None else None
                 if outcome is not None:
                     counted += 1
                     yield outcome
-            for outcome in self.ended() if self.running else []:
+            for outcome in self.collect_ended_trials() if self.running else []:
                 counted += outcome.became != BROKEN
                 yield outcome
 
-    def stop(self) -> None:
+    def end_all_trials(self) -> None:
         for running in [*self.running]:
             self.end(running)
 
@@ -250,16 +256,16 @@ def try_module(
     began, done, worth = time.monotonic(), 0, len(pending)
     try:
         with (MUTANTS_FOLDER / "results.ndjson").open("a", encoding="utf-8") as file:
-            for outcome in runner.outcomes(iter([*pending, *beyond]), worth):
+            for outcome in runner.iterate_outcomes(iter([*pending, *beyond]), worth):
                 earlier_outcomes[outcome.change.key] = outcome
-                file.write(outcome.line() + "\n")
+                file.write(outcome.format_json_line() + "\n")
                 file.flush()
                 done += outcome.became != BROKEN
                 remaining_s = (time.monotonic() - began) / max(1, done) * (worth - done)
                 print(f"{module.name}: {done} of {worth}, {remaining_s:.0f} s to go; {outcome.became}: "
                       f"{outcome.change.file}:{outcome.change.line}", flush=True)  # fmt: skip
     finally:
-        runner.stop()
+        runner.end_all_trials()
 
 
 @contextlib.contextmanager

@@ -21,12 +21,12 @@ from typing import IO
 
 PROGRESS_INTERVAL_S = 4.0
 # Steps of Ninja among the output of pip: these count what is done, so they are shown rather than what came last.
-_STEP = re.compile(r"\[(\d+)/(\d+)\] (?:\S+ )*?(?:object |executable |library |module )?(\S+)$")
+_NINJA_STEP_PATTERN = re.compile(r"\[(\d+)/(\d+)\] (?:\S+ )*?(?:object |executable |library |module )?(\S+)$")
 
 
 def select_progress(output_line: str) -> str:
     """What a line of output says, shortly."""
-    step = _STEP.search(output_line.strip())
+    step = _NINJA_STEP_PATTERN.search(output_line.strip())
     return f"step {step[1]} of {step[2]}: {Path(step[3]).name}" if step else output_line.strip()
 
 
@@ -47,7 +47,7 @@ def run_with_progress(title: str, log_file: Path, command: list[str]) -> int:
     width = shutil.get_terminal_size().columns - 1
     print(title, flush=True)
 
-    def show(progress_text: str) -> None:
+    def show_progress_line(progress_text: str) -> None:
         line = f"  {time.monotonic() - began:3.0f} s  {progress_text}"
         print(f"\r\033[K{line[:width]}" if terminal else line[:160], end="" if terminal else "\n", flush=True)
 
@@ -75,7 +75,7 @@ def run_with_progress(title: str, log_file: Path, command: list[str]) -> int:
                 pass
             now = time.monotonic() - began
             if now >= due or (terminal and newest != printed):
-                show(newest)
+                show_progress_line(newest)
                 printed, due = newest, now + PROGRESS_INTERVAL_S
         code = process.wait()
     if terminal:

@@ -15,13 +15,13 @@ from pathlib import Path
 
 from real_trials import RealFault
 
-_GROUPS = Path("/sys/fs/cgroup")
+_CONTROL_GROUPS_ROOT = Path("/sys/fs/cgroup")
 _GROUP_NAME = "sonde-real-faults"
 _IMAGE_BYTES, _UNMOUNT_TRIES = 8 << 30, 20
 # Files that fill the file system; some of them are removed, so that free space is scattered.
 _FILLER_BYTES = 128 << 10
-_SPIN = "while True: pass"
-_LOAD = """
+_SPIN_PROGRAM = "while True: pass"
+_LOAD_PROGRAM = """
 import mmap, os, sys
 buffer = mmap.mmap(-1, 1 << 20)
 file = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_DIRECT, 0o600)
@@ -36,12 +36,15 @@ def find_missing_need() -> str:
     if os.geteuid() != 0:
         return "root is needed"
     for name in ("blkio/blkio.throttle.read_bps_device", "memory/memory.limit_in_bytes", "cpu/cpu.cfs_quota_us"):
-        if not (_GROUPS / name).exists() and not (_GROUPS / Path(name).parent / "tasks").exists():
-            return f"{_GROUPS / name} does not exist"
+        if (
+            not (_CONTROL_GROUPS_ROOT / name).exists()
+            and not (_CONTROL_GROUPS_ROOT / Path(name).parent / "tasks").exists()
+        ):
+            return f"{_CONTROL_GROUPS_ROOT / name} does not exist"
     return ""
 
 
-def _run(*command: str) -> str:
+def _run_command(*command: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout.strip()
 
 
@@ -51,7 +54,7 @@ def _unmount(directory: Path) -> None:
         if subprocess.run(["umount", str(directory)], capture_output=True, timeout=120, check=False).returncode == 0:
             return
         time.sleep(0.5)
-    _run("umount", str(directory))
+    _run_command("umount", str(directory))
 
 
 @dataclass(frozen=True)
@@ -75,16 +78,16 @@ def open_loop_file_system(folder: Path) -> Iterator[LoopFileSystem]:
     directory.mkdir()
     with image.open("wb") as file:
         os.posix_fallocate(file.fileno(), 0, _IMAGE_BYTES)
-    device = _run("losetup", "--find", "--show", "--direct-io=on", str(image))
+    device = _run_command("losetup", "--find", "--show", "--direct-io=on", str(image))
     try:
-        _run("mkfs.ext4", "-q", "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0", device)
-        _run("mount", device, str(directory))
+        _run_command("mkfs.ext4", "-q", "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0", device)
+        _run_command("mount", device, str(directory))
         try:
             yield LoopFileSystem(device, directory)
         finally:
             _unmount(directory)
     finally:
-        _run("losetup", "--detach", device)
+        _run_command("losetup", "--detach", device)
         image.unlink()
 
 
@@ -92,7 +95,9 @@ def open_loop_file_system(folder: Path) -> Iterator[LoopFileSystem]:
 def limit_device(device_number: str, rate_unit: str, max_rate: int) -> Iterator[None]:
     """Limits a device (major:minor) for all programs and for what the kernel writes later: `max_rate` "bps" or "iops"
     each way."""
-    limits = [_GROUPS / "blkio" / f"blkio.throttle.{side}_{rate_unit}_device" for side in ("read", "write")]
+    limits = [
+        _CONTROL_GROUPS_ROOT / "blkio" / f"blkio.throttle.{side}_{rate_unit}_device" for side in ("read", "write")
+    ]
     try:
         for limit in limits:
             limit.write_text(f"{device_number} {max_rate}\n")
@@ -104,18 +109,18 @@ def limit_device(device_number: str, rate_unit: str, max_rate: int) -> Iterator[
 
 @contextmanager
 def _plant_no_read_ahead(system: LoopFileSystem) -> Iterator[None]:
-    before = _run("blockdev", "--getra", system.device)
-    _run("blockdev", "--setra", "0", system.device)
+    before = _run_command("blockdev", "--getra", system.device)
+    _run_command("blockdev", "--setra", "0", system.device)
     try:
         yield
     finally:
-        _run("blockdev", "--setra", before, system.device)
+        _run_command("blockdev", "--setra", before, system.device)
 
 
 @contextmanager
 def _join_group(controller: str, value_by_control_file: Mapping[str, int]) -> Iterator[None]:
     """Moves this process, whose children measure, to a control group with limits."""
-    group = _GROUPS / controller / _GROUP_NAME
+    group = _CONTROL_GROUPS_ROOT / controller / _GROUP_NAME
     group.mkdir()
     try:
         for name, value in value_by_control_file.items():
@@ -124,7 +129,7 @@ def _join_group(controller: str, value_by_control_file: Mapping[str, int]) -> It
         try:
             yield
         finally:
-            (_GROUPS / controller / "cgroup.procs").write_text(str(os.getpid()))
+            (_CONTROL_GROUPS_ROOT / controller / "cgroup.procs").write_text(str(os.getpid()))
     finally:
         group.rmdir()
 
@@ -144,7 +149,7 @@ def _start_programs(*commands: list[str]) -> Iterator[None]:
 def _plant_load(system: LoopFileSystem, program_count: int) -> Iterator[None]:
     paths = [system.directory / f"load-{number}" for number in range(program_count)]
     try:
-        with _start_programs(*([sys.executable, "-c", _LOAD, str(path)] for path in paths)):
+        with _start_programs(*([sys.executable, "-c", _LOAD_PROGRAM, str(path)] for path in paths)):
             yield
     finally:
         for path in paths:
@@ -168,19 +173,19 @@ def _plant_full(system: LoopFileSystem, free_percent: int) -> Iterator[None]:
         for position in range(number):
             if position * free_percent % 100 < free_percent:
                 (folder / str(position)).unlink()
-        _run("sync", "--file-system", str(folder))
+        _run_command("sync", "--file-system", str(folder))
         yield
     finally:
-        _run("rm", "-r", str(folder))
+        _run_command("rm", "-r", str(folder))
 
 
 @contextmanager
 def _plant_synchronous_mount(system: LoopFileSystem) -> Iterator[None]:
-    _run("mount", "-o", "remount,sync", str(system.directory))
+    _run_command("mount", "-o", "remount,sync", str(system.directory))
     try:
         yield
     finally:
-        _run("mount", "-o", "remount,async", str(system.directory))
+        _run_command("mount", "-o", "remount,async", str(system.directory))
 
 
 def _limit_processors(system: LoopFileSystem, processor_percent: int) -> AbstractContextManager[None]:
@@ -211,7 +216,7 @@ REAL_FAULTS: tuple[RealFault[LoopFileSystem], ...] = (
     RealFault(
         "busy programs",
         ("busy-processors",),
-        lambda _, count: _start_programs(*([[sys.executable, "-c", _SPIN]] * count)),
+        lambda _, count: _start_programs(*([[sys.executable, "-c", _SPIN_PROGRAM]] * count)),
         *(3, 6, "programs"),
     ),
     RealFault("processors limited", ("slow-processors",), _limit_processors, *(20, 50, "% of one processor")),

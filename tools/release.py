@@ -32,7 +32,7 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from cross_compiler import GLIBC, MACHINES, CompilerError, CrossCompiler
+from cross_compiler import ARCHITECTURES, MIN_GLIBC_VERSION, CompilerError, CrossCompiler
 from program_checks import ProgramError, check_wheel, find_emulator, run_programs
 from progress import run_with_progress
 
@@ -113,7 +113,7 @@ def build_platform_wheel(architecture: str, version: str, variables: Mapping[str
     """
     compiler = CrossCompiler(architecture, WORK_FOLDER / f"compiler-{architecture}")
     print(f"Fetching libraries for {architecture}", flush=True)
-    compiler.prepare()
+    compiler.fetch_libraries_and_write_scripts()
     definitions = [
         f"--config-settings=cmake.define.{key}={value}" for key, value in compiler.list_definitions().items()
     ]
@@ -123,7 +123,7 @@ def build_platform_wheel(architecture: str, version: str, variables: Mapping[str
     title = f"Building the platform wheel for {architecture}"
     wheel = build_wheel(title, {**variables, **compiler.find_variables()}, WORK_FOLDER / architecture, *options)
     folder = WORK_FOLDER / architecture / "repaired"
-    platform = f"manylinux_{GLIBC.replace('.', '_')}_{architecture}"
+    platform = f"manylinux_{MIN_GLIBC_VERSION.replace('.', '_')}_{architecture}"
     # auto: it knows the names of this machine's platforms only, but finds that of the wheel.
     command = [sys.executable, "-m", "auditwheel", "repair", "--plat", "auto", "--only-plat", "-w", str(folder)]
     outside = [option for name in ("libmpi_abi.so.1", "libfuse3.so.3") for option in ("--exclude", name)]
@@ -132,7 +132,7 @@ def build_platform_wheel(architecture: str, version: str, variables: Mapping[str
     if not repaired.stem.endswith(f"-{platform}"):
         raise ProgramError(f"{repaired.name} is not a wheel for {platform}.")
     programs = WORK_FOLDER / architecture / "programs"
-    check_wheel(repaired, architecture, GLIBC, programs)
+    check_wheel(repaired, architecture, MIN_GLIBC_VERSION, programs)
     emulator = find_emulator(architecture, compiler.system)
     if emulator is None:
         print(f"Programs of {architecture} are not tried: qemu-user-static is not installed", flush=True)
@@ -184,10 +184,10 @@ def write_component_list(version: str, variables: Mapping[str, str]) -> None:
 
 def main() -> None:
     """Builds all files of the release."""
-    machines = sys.argv[1:] or list(MACHINES)
-    unknown = [name for name in machines if name not in MACHINES]
+    machines = sys.argv[1:] or list(ARCHITECTURES)
+    unknown = [name for name in machines if name not in ARCHITECTURES]
     if unknown:
-        sys.stderr.write(f"tools/release.py: unknown machine {unknown[0]!r}; use {' or '.join(MACHINES)}.\n")
+        sys.stderr.write(f"tools/release.py: unknown machine {unknown[0]!r}; use {' or '.join(ARCHITECTURES)}.\n")
         raise SystemExit(2)
     version, epoch = read_version(), find_commit_time()
     for folder in (RELEASE_FOLDER, WORK_FOLDER):

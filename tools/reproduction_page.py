@@ -17,8 +17,8 @@ from sonde.experiments.source_documents import DOCUMENT_TITLES
 ROOT = Path(__file__).resolve().parents[1]
 SHAPES_FILE = ROOT / "docs" / "published" / "shapes.toml"
 NUMBERS_FOLDER = ROOT / "docs" / "published" / "simulated"
-PAGE = ROOT / "docs" / "concepts" / "reproduction.md"
-FOLDER = ROOT / "docs" / "concepts" / "reproduction"
+PAGE_FILE = ROOT / "docs" / "concepts" / "reproduction.md"
+PAGES_FOLDER = ROOT / "docs" / "concepts" / "reproduction"
 
 HOLDS, FAILS, NOT_SEEN, ABSENT = "holds", "**fails**", "not looked at", "not in the model"
 # Why a shape that holds says little: `by` in the list of shapes.
@@ -222,8 +222,8 @@ def format_document_page(experiment_folder: str, title: str) -> str:
 def format_all_pages() -> dict[Path, str]:
     """Every page by its path."""
     documents = {
-        FOLDER / f"{folder}.md": format_document_page(folder, title)
+        PAGES_FOLDER / f"{folder}.md": format_document_page(folder, title)
         for _, folder, _, title in DOCUMENTS
         if list_simulated_experiments(folder)
     }
-    return {PAGE: format_index_page(), **documents}
+    return {PAGE_FILE: format_index_page(), **documents}

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-NOTHING_CHOSEN = 5  # pytest's exit code where no test fits what was asked for
+EXIT_NO_TESTS_COLLECTED = 5  # pytest's exit code where no test fits what was asked for
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,11 @@ def count_tests(junit_file: Path) -> SuiteCount:
         good, bad, ignored = (sum(int(groups[position] or 0) for groups in inner) for position in (1, 2, 3))
         return SuiteCount(good, bad, ignored)
 
-    def total(*names: str) -> int:
+    def sum_counts(*names: str) -> int:
         return sum(int(suite.get(name, 0)) for suite in suites for name in names)
 
-    failed, skipped = total("failures", "errors"), total("skipped", "disabled")
-    return SuiteCount(total("tests") - failed - skipped, failed, skipped)
+    failed, skipped = sum_counts("failures", "errors"), sum_counts("skipped", "disabled")
+    return SuiteCount(sum_counts("tests") - failed - skipped, failed, skipped)
 
 
 def count_skip_reasons(junit_file: Path) -> Counter[str]:
@@ -105,7 +105,7 @@ def run_tests(command: list[str], junit_file: Path) -> SuiteCount:
     junit_file.unlink(missing_ok=True)
     print("+", " ".join(command), flush=True)
     code = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, env=make_test_environment()).returncode
-    if code == NOTHING_CHOSEN and "pytest" in command:
+    if code == EXIT_NO_TESTS_COLLECTED and "pytest" in command:
         return SuiteCount(0, 0, 0)
     result = count_tests(junit_file)
     return result if code == 0 or result.failed else SuiteCount(result.passed, 1, result.skipped)

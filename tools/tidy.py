@@ -21,16 +21,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-TREE = ROOT / "build" / "dev"
-CLEAN = ROOT / "build" / "tidy"
+BUILD_TREE = ROOT / "build" / "dev"
+CLEAN_MARKERS_FOLDER = ROOT / "build" / "tidy"
 FOLDERS = ("engine", "preload", "simulate")
-PROGRAM = Path(sys.executable).with_name("clang-tidy")
+CLANG_TIDY_PROGRAM = Path(sys.executable).with_name("clang-tidy")
 
 
 def read_compile_commands() -> dict[str, list[str]]:
     """Each source below the root and how it is compiled, without the cache in front of the compiler."""
     arguments_by_file = {}
-    for entry in json.loads((TREE / "compile_commands.json").read_text(encoding="utf-8")):
+    for entry in json.loads((BUILD_TREE / "compile_commands.json").read_text(encoding="utf-8")):
         arguments = shlex.split(entry["command"])
         file = Path(entry["file"])
         if file.is_relative_to(ROOT):
@@ -45,9 +45,9 @@ def list_source_and_headers(compiler_arguments: list[str]) -> list[Path]:
     plain = [
         word for index, word in enumerate(compiler_arguments) if word != "-o" and compiler_arguments[index - 1] != "-o"
     ]
-    output = subprocess.run([*plain, "-MM"], cwd=TREE, check=True, capture_output=True, text=True).stdout
+    output = subprocess.run([*plain, "-MM"], cwd=BUILD_TREE, check=True, capture_output=True, text=True).stdout
     names = output.replace("\\\n", " ").split(":", 1)[1].split()
-    return [path for name in names if (path := (TREE / name).resolve()).is_relative_to(ROOT)]
+    return [path for name in names if (path := (BUILD_TREE / name).resolve()).is_relative_to(ROOT)]
 
 
 def compute_cache_key(compiler_arguments: list[str], tidy_version: str) -> str:
@@ -61,11 +61,11 @@ def compute_cache_key(compiler_arguments: list[str], tidy_version: str) -> str:
 
 def find_tidy_warnings(source_file: str, compiler_arguments: list[str], tidy_version: str) -> str | None:
     """What clang-tidy says of a file; empty when it is clean, None when that was known."""
-    marker = CLEAN / compute_cache_key(compiler_arguments, tidy_version)
+    marker = CLEAN_MARKERS_FOLDER / compute_cache_key(compiler_arguments, tidy_version)
     if marker.exists():
         return None
     looked = subprocess.run(
-        [PROGRAM, "--quiet", "-p", TREE, "--extra-arg=-Wno-unknown-warning-option", source_file],
+        [CLANG_TIDY_PROGRAM, "--quiet", "-p", BUILD_TREE, "--extra-arg=-Wno-unknown-warning-option", source_file],
         cwd=ROOT,
         check=False,
         capture_output=True,
@@ -128,12 +128,12 @@ def select_files(command_line_arguments: list[str], sources: list[str]) -> list[
 
 def main() -> int:
     """Runs clang-tidy on the files that are asked for; the exit code."""
-    if not (TREE / "compile_commands.json").is_file():
+    if not (BUILD_TREE / "compile_commands.json").is_file():
         sys.exit("tidy: there is no build/dev; run `cmake --preset dev` first")
-    if not PROGRAM.is_file():
+    if not CLANG_TIDY_PROGRAM.is_file():
         sys.exit("tidy: there is no clang-tidy beside this Python; run `make tidy`, which installs it")
-    version = subprocess.run([PROGRAM, "--version"], check=True, capture_output=True, text=True).stdout
-    CLEAN.mkdir(parents=True, exist_ok=True)
+    version = subprocess.run([CLANG_TIDY_PROGRAM, "--version"], check=True, capture_output=True, text=True).stdout
+    CLEAN_MARKERS_FOLDER.mkdir(parents=True, exist_ok=True)
     commands = read_compile_commands()
     sources = sorted(file for file in commands if file.split("/")[0] in FOLDERS)
     every = {file: commands[file] for file in select_files(sys.argv[1:], sources)}

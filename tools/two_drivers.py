@@ -35,7 +35,7 @@ KIB, MIB = 1 << 10, 1 << 20
 MAX_RELATIVE_DIFFERENCE = 0.05
 MAX_TRIES = 3
 SPEED, LEAD = 0.25, 0.04  # LEAD: seconds that an answer and the next call may need on a computer that does much else
-PAGE = ROOT / "docs" / "concepts" / "two-drivers.md"
+PAGE_FILE = ROOT / "docs" / "concepts" / "two-drivers.md"
 
 PACE_OPTIONS = ("--speed", str(SPEED), "--lead", str(LEAD))
 Plan = dict[str, Any]
@@ -105,7 +105,7 @@ def make_access(transfer_bytes: int, mib_per_task: int, order: str = "sequential
     return {"access": {"transfer": transfer_bytes, "block": mib_per_task * MIB, "segments": 1, "order": order}}
 
 
-BUFFERED = {"io": {"direct": False}}
+BUFFERED_IO = {"io": {"direct": False}}
 CASES = (
     DriverCase("steady", "one task, one target", make_data_plan(1, 64, ("write", {}), ("read", {}))),
     DriverCase("side by side", "four tasks on four targets", make_data_plan(4, 96, ("write", {}), ("read", {}))),
@@ -144,7 +144,7 @@ CASES = (
         make_data_plan(2, 96, ("write", {"io": {"direct": False, "fsync": "end"}})),
     ),
     DriverCase(
-        "read ahead", "two tasks read with a page cache", make_data_plan(2, 96, ("write", {}), ("read", BUFFERED))
+        "read ahead", "two tasks read with a page cache", make_data_plan(2, 96, ("write", {}), ("read", BUFFERED_IO))
     ),
     DriverCase(
         "queued",
@@ -278,7 +278,7 @@ def main(arguments: Sequence[str]) -> int:
                 both = f"{row.simulated:14.6g} {row.mounted:14.6g}"
                 print(f"{row.case:16} {row.phase:9} {both} {row.error:+7.2%}", flush=True)
     if options.write:
-        PAGE.write_text(format_table(rows), encoding="utf-8")
+        PAGE_FILE.write_text(format_table(rows), encoding="utf-8")
     return 0 if all(row.holds for row in rows) else 1
 
 

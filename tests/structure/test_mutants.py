@@ -137,8 +137,8 @@ def test_results_are_read_back(tmp_path: Path) -> None:
 
 def test_each_module_has_sources_and_tests() -> None:
     for module in MODULES:
-        assert module.files(), module.name
-        assert module.test_files(), module.name
+        assert module.list_source_files(), module.name
+        assert module.list_test_files(), module.name
 
 
 @pytest.mark.parametrize(

@@ -40,8 +40,8 @@ def test_record_of_a_machine_matches_its_rates_and_costs(measured_machines: Foun
 
 def test_calibration_page_and_picture_are_up_to_date(measured_machines: Found) -> None:
     again = "run .venv/bin/python tools/calibration.py"
-    assert calibration.PAGE.read_text(encoding="utf-8") == calibration.format_page(measured_machines), again
-    assert calibration.PICTURE.read_text(encoding="utf-8") == calibration.draw_rates(measured_machines), again
+    assert calibration.PAGE_FILE.read_text(encoding="utf-8") == calibration.format_page(measured_machines), again
+    assert calibration.PICTURE_FILE.read_text(encoding="utf-8") == calibration.draw_rates(measured_machines), again
 
 
 def test_half_a_percent_faster_machine_is_detected() -> None:

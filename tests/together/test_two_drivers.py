@@ -25,7 +25,7 @@ def test_both_drivers_agree_on_the_rates_of_a_plan(
 
 
 def test_driver_table_has_every_plan_within_the_limit() -> None:
-    lines = two_drivers.PAGE.read_text(encoding="utf-8").splitlines()[2:]
+    lines = two_drivers.PAGE_FILE.read_text(encoding="utf-8").splitlines()[2:]
     assert [line.split("|")[1].strip() for line in lines if line.split("|")[1].strip()] == [
         case.name for case in two_drivers.CASES
     ]

@@ -18,21 +18,21 @@ _OPERATORS = {
     " && ": " || ", " || ": " && ", " + ": " - ", " - ": " + ", " * ": " / ", " / ": " * ", " % ": " * ",
     " += ": " -= ", " -= ": " += ", " << ": " >> ", " >> ": " << ", " & ": " | ", " | ": " & ",
 }  # fmt: skip
-_OPERATOR = re.compile(
+_OPERATOR_PATTERN = re.compile(
     r"(?<=[\w)\]}'\"])(" + "|".join(re.escape(operator) for operator in _OPERATORS) + r")(?=[\w(!\-~*&+'\"{])"
 )
-_NUMBER = re.compile(r"(?<![\w.\"])(0x[0-9a-fA-F']+|[0-9][0-9']*)(\.[0-9]+)?(e-?[0-9]+)?([uUlLf]*)(?![\w.])")
-_WORD = re.compile(r"(?<![\w.])(true|false)(?!\w)")
-_NOT = re.compile(r"(?<=[(\s])!(?=[\w(])")
-_STEP = re.compile(r"(\+\+|--)(?=\w)")
-_CALL = re.compile(r"^ +((?:[\w:]+(?:\.|->))*(?!return)[a-z_]\w*\([^{};]*\));$", re.MULTILINE)
-_RETURN = re.compile(r"(?<=return )(?!true;|false;)([^;{}\n]+)(?=;)")
-_IF = re.compile(r"(?<=[ }]if )\((?![^;\n]*;)(.+)\)(?= \{$)", re.MULTILINE)
+_NUMBER_PATTERN = re.compile(r"(?<![\w.\"])(0x[0-9a-fA-F']+|[0-9][0-9']*)(\.[0-9]+)?(e-?[0-9]+)?([uUlLf]*)(?![\w.])")
+_BOOLEAN_PATTERN = re.compile(r"(?<![\w.])(true|false)(?!\w)")
+_NOT_PATTERN = re.compile(r"(?<=[(\s])!(?=[\w(])")
+_STEP_PATTERN = re.compile(r"(\+\+|--)(?=\w)")
+_CALL_PATTERN = re.compile(r"^ +((?:[\w:]+(?:\.|->))*(?!return)[a-z_]\w*\([^{};]*\));$", re.MULTILINE)
+_RETURN_PATTERN = re.compile(r"(?<=return )(?!true;|false;)([^;{}\n]+)(?=;)")
+_IF_PATTERN = re.compile(r"(?<=[ }]if )\((?![^;\n]*;)(.+)\)(?= \{$)", re.MULTILINE)
 _BOOL_FUNCTION = re.compile(r"(?:^|\s)bool [\w:]+\([^;{}]*\)[^;{}]*\{")
-_LEFT = re.compile(r"^\s*(#|static_assert|using |namespace |template|friend |extern |typedef )")
+_UNCHANGED_LINE_PATTERN = re.compile(r"^\s*(#|static_assert|using |namespace |template|friend |extern |typedef )")
 _OF_A_MACHINE = re.compile(r"^#(?:el)?if defined\(__(x86_64|aarch64)__\)")
 # The smaller or the larger of two: of equal ones either is.
-_CHOICE = re.compile(r"([\w.\[\]]+)(?: < | > | <= | >= )([\w.\[\]]+) \? (?:\1 : \2|\2 : \1)(?![\w.(\[])")
+_CHOICE_PATTERN = re.compile(r"([\w.\[\]]+)(?: < | > | <= | >= )([\w.\[\]]+) \? (?:\1 : \2|\2 : \1)(?![\w.(\[])")
 _NAMES_ONLY = re.compile(r"\b(explicit|reserve|assert|noexcept)\b")
 
 
@@ -71,7 +71,7 @@ def _find_changes(source_file: str, source_text: str) -> Iterator[SourceChange]:
     skipped = [
         (offset, offset + len(line))
         for offset, line in _list_lines_with_offsets(plain)
-        if _LEFT.search(line) or _NAMES_ONLY.search(line) or "<=>" in line
+        if _UNCHANGED_LINE_PATTERN.search(line) or _NAMES_ONLY.search(line) or "<=>" in line
     ]
     skipped += _find_code_of_other_machines(plain)
 
@@ -81,33 +81,33 @@ def _find_changes(source_file: str, source_text: str) -> Iterator[SourceChange]:
         if not any(first <= begin_offset < last for first, last in skipped):
             yield make_source_change(source_file, source_text, begin_offset, end_offset, new_text, change_kind)
 
-    choices = [(match.start(), match.end(2)) for match in _CHOICE.finditer(plain)]
-    for hit in _OPERATOR.finditer(plain):
+    choices = [(match.start(), match.end(2)) for match in _CHOICE_PATTERN.finditer(plain)]
+    for hit in _OPERATOR_PATTERN.finditer(plain):
         if any(first <= hit.start() < last for first, last in choices):
             continue
         if hit[1] in (" + ", " += ", " << ") and '"' in plain[hit.start() - 1] + plain[hit.end()]:
             continue  # of text
         yield from make_change_outside_skipped_ranges(hit.start(), hit.end(), _OPERATORS[hit[1]], "operator")
-    for hit in _NUMBER.finditer(plain):
+    for hit in _NUMBER_PATTERN.finditer(plain):
         for text in _list_changed_numbers(hit[1], hit[2], hit[3], hit[4]):
             yield from make_change_outside_skipped_ranges(hit.start(), hit.end(), text, "constant")
-    for hit in _WORD.finditer(plain):
+    for hit in _BOOLEAN_PATTERN.finditer(plain):
         yield from make_change_outside_skipped_ranges(
             hit.start(), hit.end(), "false" if hit[1] == "true" else "true", "constant"
         )
-    for hit in _NOT.finditer(plain):
+    for hit in _NOT_PATTERN.finditer(plain):
         yield from make_change_outside_skipped_ranges(hit.start(), hit.end(), "", "sign or not")
-    for hit in _STEP.finditer(plain):
+    for hit in _STEP_PATTERN.finditer(plain):
         yield from make_change_outside_skipped_ranges(
             hit.start(), hit.end(), "--" if hit[1] == "++" else "++", "operator"
         )
-    for hit in _CALL.finditer(plain):
+    for hit in _CALL_PATTERN.finditer(plain):
         yield from make_change_outside_skipped_ranges(hit.start(1), hit.end(1), "", "statement removed")
-    for hit in _IF.finditer(plain):
+    for hit in _IF_PATTERN.finditer(plain):
         yield from make_change_outside_skipped_ranges(
             hit.start(1), hit.end(1), f"!({source_text[hit.start(1) : hit.end(1)]})", "condition"
         )
-    for hit in _RETURN.finditer(plain):
+    for hit in _RETURN_PATTERN.finditer(plain):
         if any(first <= hit.start() < last for first, last in booleans):
             for text in ("true", "false"):
                 yield from make_change_outside_skipped_ranges(hit.start(), hit.end(), text, "returned constant")

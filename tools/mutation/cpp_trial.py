@@ -22,12 +22,12 @@ from mutation.limits import run_tests_with_limits
 from mutation.modules import ROOT, Module
 
 # The tree of the inner loop: most often it is built already.
-TREE = ROOT / "build" / "dev"
+BUILD_TREE = ROOT / "build" / "dev"
 # Processor time of one process, in seconds: of a compiler at most, and of the tests without any change.
-MAX_BUILD_S = 300
-UNCHANGED_S = 300
+MAX_BUILD_CPU_S = 300
+MAX_UNCHANGED_CPU_S = 300
 # What pytest prints when a program that a test started went on for too long.
-_LATE = ("TimeoutExpired", "SIGXCPU")
+_TIMEOUT_MARKS = ("TimeoutExpired", "SIGXCPU")
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,11 @@ class AllowedProcessorTime:
 def build_test_program(module: Module) -> ProgramBuild:
     """Builds the test program as it is, and asks how. Raises CalledProcessError when it does not build."""
     targets = [module.program, *([module.library] if module.library else [])]
-    if not (TREE / "build.ninja").is_file():
+    if not (BUILD_TREE / "build.ninja").is_file():
         subprocess.run(["cmake", "--preset", "dev"], cwd=ROOT, check=True, capture_output=True)
-    subprocess.run(["cmake", "--build", str(TREE), "--target", *targets], check=True, capture_output=True)
+    subprocess.run(["cmake", "--build", str(BUILD_TREE), "--target", *targets], check=True, capture_output=True)
     compile_, objects = {}, {}
-    for entry in json.loads((TREE / "compile_commands.json").read_text(encoding="utf-8")):
+    for entry in json.loads((BUILD_TREE / "compile_commands.json").read_text(encoding="utf-8")):
         arguments = shlex.split(entry["command"])
         if arguments[0].endswith("ccache"):
             arguments = arguments[1:]
@@ -74,7 +74,7 @@ def build_test_program(module: Module) -> ProgramBuild:
 
 def _read_link_command(ninja_target: str) -> list[str]:
     """The command that joins the objects of a target."""
-    command = ["ninja", "-C", str(TREE), "-t", "commands", ninja_target]
+    command = ["ninja", "-C", str(BUILD_TREE), "-t", "commands", ninja_target]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1]
     return shlex.split(output.split("&&")[1] if "&&" in output else output)
 
@@ -84,9 +84,16 @@ def _find_changed_sources(change: SourceChange, module: Module, build: ProgramBu
     if change.file.endswith(".cpp"):
         return [change.file]
     name = Path(change.file).relative_to(Path(change.file).parts[0]).as_posix()
-    near = [file.relative_to(ROOT).as_posix() for file in module.files() if file.suffix == ".cpp"]
-    near += [file.relative_to(ROOT).as_posix() for file in module.test_files()]
-    command = ["ninja", "-C", str(TREE), "-t", "deps", *(build.objects[unit] for unit in near if unit in build.objects)]
+    near = [file.relative_to(ROOT).as_posix() for file in module.list_source_files() if file.suffix == ".cpp"]
+    near += [file.relative_to(ROOT).as_posix() for file in module.list_test_files()]
+    command = [
+        "ninja",
+        "-C",
+        str(BUILD_TREE),
+        "-t",
+        "deps",
+        *(build.objects[unit] for unit in near if unit in build.objects),
+    ]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     users, unit = set(), ""
     for line in output.splitlines():
@@ -121,7 +128,7 @@ def try_cpp_change(
         arguments = [word for word in arguments if word != "-Werror"]
         done = subprocess.run(
             [*arguments, "-O0", "-g0", "-w", "-o", f"{folder}/{number}.o", "-c", str(source)],
-            cwd=TREE,
+            cwd=BUILD_TREE,
             capture_output=True,
             text=True,
         )
@@ -152,7 +159,7 @@ def _link_with_changed_objects(
         changed_object_by_object[word] for word in link_command if word in changed_object_by_object
     ]
     arguments[arguments.index("-o") + 1] = str(output_file)
-    done = subprocess.run(arguments, cwd=TREE, capture_output=True, text=True)
+    done = subprocess.run(arguments, cwd=BUILD_TREE, capture_output=True, text=True)
     if done.returncode != 0:
         (folder / "linker.txt").write_text(done.stderr, encoding="utf-8")
     return done.returncode == 0
@@ -160,12 +167,12 @@ def _link_with_changed_objects(
 
 def get_unchanged_program(build: ProgramBuild) -> Path:
     """The test program with no change."""
-    return TREE / build.link[build.link.index("-o") + 1]
+    return BUILD_TREE / build.link[build.link.index("-o") + 1]
 
 
 def get_unchanged_library(build: ProgramBuild) -> Path | None:
     """The library with no change; None for modules without one."""
-    return TREE / build.link_library[build.link_library.index("-o") + 1] if build.link_library else None
+    return BUILD_TREE / build.link_library[build.link_library.index("-o") + 1] if build.link_library else None
 
 
 def run_test_program(test_program: Path, module: Module, folder: Path, cpu_s: float) -> str:
@@ -188,4 +195,4 @@ def run_library_tests(library_file: Path, module: Module, folder: Path, cpu_s: f
     output = folder / "by-library.txt"
     became = run_tests_with_limits(command, ROOT, output, variables, cpu_s)
     output_text = output.read_text(encoding="utf-8", errors="replace")
-    return TIMEOUT if became == KILLED and any(word in output_text for word in _LATE) else became
+    return TIMEOUT if became == KILLED and any(word in output_text for word in _TIMEOUT_MARKS) else became

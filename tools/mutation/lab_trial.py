@@ -91,7 +91,7 @@ def _is_in_function(source_text: str, change: SourceChange) -> bool:
 
 def hash_lab_and_tests(module: Module) -> str:
     """What a baseline was made from: all of the lab and of its tests."""
-    files = sorted([*LAB.rglob("*.py"), *(ROOT / "tests" / "lab").rglob("*.py"), *module.test_files()])
+    files = sorted([*LAB.rglob("*.py"), *(ROOT / "tests" / "lab").rglob("*.py"), *module.list_test_files()])
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
@@ -149,7 +149,11 @@ def measure_baseline(module: Module, baseline_file: Path) -> str:
     coverage = Coverage(data_file=None, include=[f"{ROOT / module.sources}/*"], messages=False)
     coverage.start()
     plugin = _TestTimer(coverage)
-    arguments = [*(str(file.relative_to(ROOT)) for file in module.test_files()), "-m", "not serial and not browser"]
+    arguments = [
+        *(str(file.relative_to(ROOT)) for file in module.list_test_files()),
+        "-m",
+        "not serial and not browser",
+    ]
     code = _run_pytest(arguments, [plugin], baseline_file.with_suffix(".log"))
     coverage.stop()
     data = coverage.get_data()

@@ -20,14 +20,14 @@ from pathlib import Path
 
 from mutation.change import KILLED, SURVIVED, TIMEOUT
 
-IDLE_S = 60.0
+MAX_IDLE_S = 60.0
 """For so long nothing may be at work. No test waits that long for something that comes."""
-LONGEST_S = 3600.0
+MAX_RUNTIME_S = 3600.0
 """On the wall, for what neither works nor hangs: a loop around a short sleep in a tree of many processes."""
-_IDLE_CPU_S = 0.5
+_MAX_IDLE_CPU_S = 0.5
 _IDLE_SHARE = 0.2
 _POLL_INTERVAL_S = 0.5
-_TICKS = os.sysconf("SC_CLK_TCK")
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 def compute_allowed_processor_s(cost_s: float) -> float:
@@ -76,14 +76,14 @@ def _list_processes_of_session(session_leader: int) -> dict[int, list[str]]:
     status_by_pid = {int(name): _read_process_stat(f"/proc/{name}") for name in os.listdir("/proc") if name.isdigit()}
     every = {pid: arguments for pid, arguments in status_by_pid.items() if arguments}
 
-    def belongs(pid: int) -> bool:
+    def belongs_to_session(pid: int) -> bool:
         if int(every[pid][3]) == session_leader:
             return True
         while pid in every and pid != session_leader:
             pid = int(every[pid][1])
         return pid == session_leader
 
-    return {pid: arguments for pid, arguments in every.items() if belongs(pid)}
+    return {pid: arguments for pid, arguments in every.items() if belongs_to_session(pid)}
 
 
 def read_activity(session_leader: int) -> ProcessActivity:
@@ -95,7 +95,7 @@ def read_activity(session_leader: int) -> ProcessActivity:
         with contextlib.suppress(OSError):
             tasks = [_read_process_stat(f"/proc/{pid}/task/{task}") for task in os.listdir(f"/proc/{pid}/task")]
             states |= {arguments[0] for arguments in tasks if arguments}
-    return ProcessActivity(ticks / _TICKS, bool(states & {"R", "D"}))
+    return ProcessActivity(ticks / _TICKS_PER_S, bool(states & {"R", "D"}))
 
 
 def kill_processes_of_session(session_leader: int) -> None:
@@ -110,14 +110,14 @@ class HangWatch:
     """Looks at a process from time to time, and says when it hangs."""
 
     root: int
-    idle_s: float = IDLE_S
-    longest_s: float = LONGEST_S
+    idle_s: float = MAX_IDLE_S
+    longest_s: float = MAX_RUNTIME_S
     look: Callable[[int], ProcessActivity] = read_activity
     clock: Callable[[], float] = time.monotonic
     _seen: deque[tuple[float, ProcessActivity]] = field(default_factory=deque)
     _began: float = -1.0
 
-    def hangs(self) -> bool:
+    def is_hanging(self) -> bool:
         """Whether it has done next to nothing for `idle_s`, or has been there for `longest_s`."""
         now = self.clock()
         if self._began < 0:
@@ -133,7 +133,7 @@ class HangWatch:
             return False
         used = abs(self._seen[-1][1].cpu_s - self._seen[0][1].cpu_s)
         busy = sum(sample.at_work for _, sample in self._seen) / len(self._seen)
-        return used < _IDLE_CPU_S and busy < _IDLE_SHARE
+        return used < _MAX_IDLE_CPU_S and busy < _IDLE_SHARE
 
 
 def classify_exit_status(exit_status: int) -> str:
@@ -149,7 +149,7 @@ def run_tests_with_limits(
     output_file: Path,
     added_variables: Mapping[str, str],
     cpu_s: float,
-    idle_s: float = IDLE_S,
+    idle_s: float = MAX_IDLE_S,
 ) -> str:
     """Runs a test program; what it says goes to a file. Each of its processes may take `cpu_s` of processor time."""
     with output_file.open("w", encoding="utf-8") as file:
@@ -163,7 +163,7 @@ def run_tests_with_limits(
         while True:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 return classify_exit_status(process.wait(min(_POLL_INTERVAL_S, idle_s / 10)))
-            if watch.hangs():
+            if watch.is_hanging():
                 return TIMEOUT
     finally:
         if process.returncode is None:

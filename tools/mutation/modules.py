@@ -29,11 +29,11 @@ class Module:
     by_library: tuple[str, ...] = ()
     """What pytest is to run, for changes that the program does not notice."""
 
-    def files(self) -> list[Path]:
+    def list_source_files(self) -> list[Path]:
         endings = ("*.cpp", "*.hpp") if self.program else ("*.py",)
         return sorted(path for ending in endings for path in (ROOT / self.sources).rglob(ending))
 
-    def test_files(self) -> list[Path]:
+    def list_test_files(self) -> list[Path]:
         ending = "*.cpp" if self.program else "test_*.py"
         folders = [ROOT / folder for folder in self.tests]
         return sorted({file for folder in folders for file in (folder.rglob(ending) if folder.is_dir() else [folder])})

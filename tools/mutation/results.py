@@ -26,7 +26,7 @@ class ChangeOutcome:
     became: str
     seconds: float
 
-    def line(self) -> str:
+    def format_json_line(self) -> str:
         return json.dumps(
             {"module": self.module, **asdict(self.change), "became": self.became, "seconds": self.seconds}
         )
@@ -37,8 +37,8 @@ def read_outcomes(results_file: Path) -> dict[Key, ChangeOutcome]:
     if not results_file.is_file():
         return {}
     outcomes = {}
-    for line in results_file.read_text(encoding="utf-8").splitlines():
-        document = json.loads(line)
+    for format_json_line in results_file.read_text(encoding="utf-8").splitlines():
+        document = json.loads(format_json_line)
         module, became, seconds = (document.pop(name) for name in ("module", "became", "seconds"))
         outcome = ChangeOutcome(module, SourceChange(**document), became, seconds)
         outcomes[outcome.change.key] = outcome

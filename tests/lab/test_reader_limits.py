@@ -52,7 +52,7 @@ def test_table_in_the_docs_states_each_limit() -> None:
         "System file, events": "256 MiB",
         "Sites file, map of columns, ini file of IO500": f"{file_text.MAX_CONFIGURATION_BYTES // MIB} MiB",
         "Result or saved output of another tool": f"{file_text.MAX_OUTPUT_BYTES // MIB} MiB",
-        "Names of a range in a system file": f"{ranges.MAX_NAMES:,}",
+        "Names of a range in a system file": f"{ranges.MAX_EXPANDED_NAMES:,}",
         "Rows of a CSV file": f"{csv_rows.MAX_ROWS:,}",
         "Characters of a line of a CSV file": f"{csv_rows.MAX_LINE_CHARACTERS:,}",
         "Members of a pack": f"{packs.MAX_MEMBERS:,}",
@@ -136,7 +136,7 @@ def test_endless_device_is_refused(tmp_path: Path) -> None:
 
 
 def test_csv_beyond_its_rows_is_refused(sonde: Sonde, archive: Path, tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(csv_rows, "MAX_ROWS", 3)
+    monkeypatch.setattr(csv_rows, "MAX_CSV_ROWS", 3)
     file = tmp_path / "rows.csv"
     columns = ("--map", "time=t", "--map", "rate=r GiB/s")
     file.write_text("t,r\n" + "".join(f"2026-01-0{day},1\n" for day in range(1, 4)))

@@ -110,7 +110,7 @@ def draw_rates(measured_runs: Mapping[str, tuple[Run, list[Comparison]]]) -> str
         '<rect width="100%" height="100%" fill="white"/>',
     ]
     for number, machine in enumerate(MACHINES):
-        line = measured_runs[machine.name][0].line("series", machine.phase)
+        line = measured_runs[machine.name][0].find_line("series", machine.phase)
         scale = 1.0 if machine.operations else 1e6
         slices = [amount / line["slice_s"] / scale for amount in line["ops" if machine.operations else "bytes"]]
         end = len(slices) * line["slice_s"]

@@ -74,14 +74,11 @@ class Run:
     lines: list[dict[str, Any]]
     targets: dict[str, dict[str, list[str]]] = field(default_factory=dict)
 
-    def line(self, line_type: str, phase_id: str) -> dict[str, Any]:
+    def find_line(self, line_type: str, phase_id: str) -> dict[str, Any]:
         return next(line for line in self.lines if line["type"] == line_type and line.get("phase") == phase_id)
 
-    def end(self, phase_id: str) -> dict[str, Any]:
-        return self.line("phase_end", phase_id)
-
-    def column(self, phase_id: str, column_name: str) -> list[float]:
-        table = self.line("tasks", phase_id)
+    def list_task_values(self, phase_id: str, column_name: str) -> list[float]:
+        table = self.find_line("tasks", phase_id)
         return [float(row[table["columns"].index(column_name)]) for row in table["rows"]]
 
 
@@ -144,7 +141,7 @@ path = "/mnt"
 
 
 def make_transfer_plan(
-    task_count: int, transfers_per_task: int, mapping: str = "per_task", transfer_bytes: int = BLOCK_BYTES
+    tasks: int, transfers_per_task: int, mapping: str = "per_task", transfer_bytes: int = BLOCK_BYTES
 ) -> dict[str, Any]:
     """Direct writes, `transfers_per_task` of each task, and the same read again."""
     access = {"transfer": f"{transfer_bytes}B", "block": f"{transfer_bytes * transfers_per_task}B", "segments": 1}
@@ -153,7 +150,7 @@ def make_transfer_plan(
         "id": "calibration",
         "title": "calibration",
         "target": {"path": "/mnt"},
-        "tasks": {"processes": task_count},
+        "tasks": {"processes": tasks},
         "observe": {"slice": "100ms"},
         "data": {"files": {"mapping": mapping}, "access": access, "io": {"direct": True}},
         "phases": [{"id": "write", "op": "write"}, {"id": "read", "op": "read"}],
@@ -194,21 +191,19 @@ def simulate_machine(machine: Machine) -> Run:
 
 
 def compare_rates(
-    run: Run, phase_id: str, seconds: float, expected_bytes: float, expected_operations: float
+    run: Run, phase_id: str, seconds: float, expected_bytes: float, expected_ops: float
 ) -> list[Comparison]:
     """Bandwidth and operations of a phase that moves so much in so many seconds."""
-    output = run.end(phase_id)["rates"]["transfer"]
+    output = run.find_line("phase_end", phase_id)["rates"]["transfer"]
     return [
         Comparison(f"{phase_id}: bandwidth", "MB/s", expected_bytes / seconds / 1e6, output["bytes_per_s"] / 1e6),
-        Comparison(f"{phase_id}: operations", "op/s", expected_operations / seconds, output["ops_per_s"]),
+        Comparison(f"{phase_id}: operations", "op/s", expected_ops / seconds, output["ops_per_s"]),
     ]
 
 
-def compare_latencies(
-    run: Run, phase_id: str, operation_kind: str, expected_ms_by_name: Mapping[str, float]
-) -> list[Comparison]:
+def compare_latencies(run: Run, phase_id: str, op_kind: str, expected_ms: Mapping[str, float]) -> list[Comparison]:
     """Mean, extremes and percentiles of operations of one kind, ms."""
-    output = run.end(phase_id)["latency"][operation_kind]
+    output = run.find_line("phase_end", phase_id)["latency"][op_kind]
     alike = output["min_ns"] == output["max_ns"]  # then no bucket is needed
     return [
         Comparison(
@@ -218,13 +213,13 @@ def compare_latencies(
             output[f"{name}_ns"] / 1e6,
             MAX_RELATIVE_ERROR if alike or name in ("mean", "min", "max") else HISTOGRAM_BUCKET_WIDTH,
         )
-        for name, value in expected_ms_by_name.items()
+        for name, value in expected_ms.items()
     ]
 
 
 def compare_rate_over_time(run: Run, machine: Machine) -> list[Comparison]:
     """The mean of each stretch in which the rate is known, from the slices that lie wholly in it."""
-    line = run.line("series", machine.phase)
+    line = run.find_line("series", machine.phase)
     amounts, width = line["ops" if machine.operations else "bytes"], line["slice_s"]
     rows = []
     for begin, end, rate in machine.series:
@@ -238,13 +233,11 @@ def compare_rate_over_time(run: Run, machine: Machine) -> list[Comparison]:
 
 def compare_target_rates(run: Run, phase_id: str, expected_rates: Sequence[float]) -> list[Comparison]:
     """Rates of the tasks, each of which has one target for itself, slowest first, MB/s."""
-    spans = zip(run.column(phase_id, "bytes"), run.column(phase_id, "transfer_s"), strict=True)
+    spans = zip(run.list_task_values(phase_id, "bytes"), run.list_task_values(phase_id, "transfer_s"), strict=True)
     output = sorted(bytes_ / seconds for bytes_, seconds in spans)
     return [
-        Comparison(
-            f"{phase_id}: target {number + 1} of {len(expected_rates)}, slowest first", "MB/s", must / 1e6, line / 1e6
-        )
-        for number, (must, line) in enumerate(zip(sorted(expected_rates), output, strict=True))
+        Comparison(f"{phase_id}: target {rank} of {len(expected_rates)}, slowest first", "MB/s", must / 1e6, line / 1e6)
+        for rank, (must, line) in enumerate(zip(sorted(expected_rates), output, strict=True), start=1)
     ]
 
 
@@ -259,8 +252,8 @@ def compare_counters(run: Run, expected_target_bytes: Sequence[float], verb: str
 
 TARGET_BYTES_PER_S = 100e6
 TRANSFER_S = CALL_S + BLOCK_BYTES / TARGET_BYTES_PER_S  # one transfer to an idle target
-STEADY_TRANSFERS, CAPPED_TRANSFERS, STRIPED_TRANSFERS = 500, 100, 200
-SHARED_TRANSFERS, DEGRADED_TRANSFERS, FILES_PER_TASK = 100, 500, 2500
+STEADY_TRANSFERS, CAPPED_TRANSFERS, STRIPED_TRANSFERS, SHARED_TRANSFERS = 500, 100, 200, 100
+STEADY_BYTES, DEGRADED_TRANSFERS, FILES_PER_TASK = STEADY_TRANSFERS * BLOCK_BYTES, 500, 2500
 ADAPTER_BYTES_PER_S = 40e6
 # The adapter is never idle; the last transfer then waits for its target.
 CAPPED_S = CALL_S + 4 * CAPPED_TRANSFERS * BLOCK_BYTES / ADAPTER_BYTES_PER_S + BLOCK_BYTES / TARGET_BYTES_PER_S
@@ -283,12 +276,10 @@ STAT_PHASE_S = TOTAL_FILES / METADATA_THREADS * STAT_CALL_S + CALL_S
 def _compare_steady(run: Run) -> list[Comparison]:
     rows = []
     for phase in ("write", "read"):
-        rows += compare_rates(
-            run, phase, STEADY_TRANSFERS * TRANSFER_S, STEADY_TRANSFERS * BLOCK_BYTES, STEADY_TRANSFERS
-        )
+        rows += compare_rates(run, phase, STEADY_TRANSFERS * TRANSFER_S, STEADY_BYTES, STEADY_TRANSFERS)
         rows += compare_latencies(run, phase, phase, {"mean": TRANSFER_S, "p50": TRANSFER_S, "p99": TRANSFER_S})
     rows += compare_target_rates(run, "write", [BLOCK_BYTES / TRANSFER_S])
-    return rows + compare_counters(run, [STEADY_TRANSFERS * BLOCK_BYTES])
+    return rows + compare_counters(run, [STEADY_BYTES])
 
 
 def _compare_capped(run: Run) -> list[Comparison]:
@@ -335,7 +326,7 @@ def _compare_degraded(run: Run) -> list[Comparison]:
 def _compare_metadata_bound(run: Run) -> list[Comparison]:
     rows = []
     for phase, cost, seconds in (("create", CREATE_CALL_S, CREATE_PHASE_S), ("stat", STAT_CALL_S, STAT_PHASE_S)):
-        reported = run.end(phase)["rates"]["total"]["ops_per_s"]
+        reported = run.find_line("phase_end", phase)["rates"]["total"]["ops_per_s"]
         rows.append(Comparison(f"{phase}: operations", "op/s", TOTAL_FILES / seconds, reported))
         wait_s = METADATA_TASKS / METADATA_THREADS * cost
         rows += compare_latencies(run, phase, phase, {"p50": wait_s, "p99": wait_s})

@@ -138,7 +138,7 @@ def compare_metadata_bound(run: Run) -> list[Comparison]:
         ("stat", calibration_machines.STAT_CALL_S, stat_s),
     )
     for phase, cost, seconds in costs:
-        output = run.end(phase)["rates"]["total"]["ops_per_s"]
+        output = run.find_line("phase_end", phase)["rates"]["total"]["ops_per_s"]
         rows.append(Comparison(f"{phase}: operations", "op/s", files / seconds, output))
         wait = calibration_machines.METADATA_TASKS / threads * cost
         rows += calibration_machines.compare_latencies(run, phase, phase, {"p50": wait, "p99": wait})

@@ -53,7 +53,7 @@ def test_table_in_the_docs_states_each_limit() -> None:
         "Sites file, map of columns, ini file of IO500": f"{file_text.MAX_CONFIGURATION_BYTES // MIB} MiB",
         "Result or saved output of another tool": f"{file_text.MAX_OUTPUT_BYTES // MIB} MiB",
         "Names of a range in a system file": f"{ranges.MAX_EXPANDED_NAMES:,}",
-        "Rows of a CSV file": f"{csv_rows.MAX_ROWS:,}",
+        "Rows of a CSV file": f"{csv_rows.MAX_CSV_ROWS:,}",
         "Characters of a line of a CSV file": f"{csv_rows.MAX_LINE_CHARACTERS:,}",
         "Members of a pack": f"{packs.MAX_MEMBERS:,}",
         "Bytes of a pack, decompressed": f"{packs.MAX_UNPACKED_BYTES >> 30} GiB",

@@ -27,7 +27,7 @@ def first_hang(looks: Iterator[limits.ProcessActivity], longest_s: float = 10_00
     watch = limits.HangWatch(1, 60, longest_s, lambda _: next(looks), lambda: now[0])
     for second in range(7200):
         now[0] = float(second)
-        if watch.hangs():
+        if watch.is_hanging():
             return now[0]
     return None
 

@@ -130,7 +130,7 @@ def test_results_are_read_back(tmp_path: Path) -> None:
     change = python_changes.list_python_changes("x.py", PYTHON)[0]
     file = tmp_path / "results.ndjson"
     outcomes = [results.ChangeOutcome("m", change, kind, 1.5) for kind in (SURVIVED, KILLED)]
-    file.write_text("".join(outcome.line() + "\n" for outcome in outcomes), encoding="utf-8")
+    file.write_text("".join(outcome.format_json_line() + "\n" for outcome in outcomes), encoding="utf-8")
     assert results.read_outcomes(file) == {change.key: outcomes[1]}
     assert results.read_outcomes(tmp_path / "none") == {}
 

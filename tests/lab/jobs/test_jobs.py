@@ -204,4 +204,4 @@ def test_silent_scheduler_leaves_the_job_state_unknown(programs: Path, tmp_path:
     write_program(programs, "squeue", "slurm_load_jobs error: Unable to contact slurm controller", 1)
     job = create_job(Archive(tmp_path / "archive"), make_site(), "quick", 1, 600)
     write_job_script(job, "")
-    assert job_scheduler.query_job_states([save_job(job, "4711")]) == {job.id: job_scheduler.UNKNOWN}
+    assert job_scheduler.query_job_states([save_job(job, "4711")]) == {job.id: job_scheduler.UNKNOWN_JOB_STATE}

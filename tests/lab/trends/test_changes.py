@@ -300,8 +300,8 @@ def test_explanations_are_cached_by_their_inputs() -> None:
             for index, (label, row) in enumerate(zip(labels, values, strict=True))
         ]
 
-        def explain_and_note(key: str, compute_explanations: Any) -> Any:
-            keys.append(key)
+        def explain_and_note(explanation_key: str, compute_explanations: Any) -> Any:
+            keys.append(explanation_key)
             return compute_explanations()
 
         changes = [make_change(index, 0.5, 50) for index in (0, 1)]

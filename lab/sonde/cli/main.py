@@ -189,9 +189,9 @@ class MainCommand(click.Group):
                 ctx.exit()
         complete = not ctx.resilient_parsing  # during shell completion, a partial word is no error
         if complete and args and not args[0].startswith("-") and args[0] not in list_verbs():
-            verb_list = ", ".join(list_verbs())
             hint = suggest_close_name(args[0], list_verbs())
-            raise click.UsageError(f'There is no command "{args[0]}"; there are {verb_list}.{hint}', ctx)
+            others = "" if hint else f"; there are {', '.join(list_verbs())}"
+            raise click.UsageError(f'There is no command "{args[0]}"{others}.{hint}', ctx)
         name, verb, remaining = super().resolve_command(ctx, args)
         defaults = (ctx.default_map or {}).get(str(name))
         if verb is not None and defaults:

@@ -106,6 +106,11 @@ def test_verb_links_to_existing_page(verb_name: str) -> None:
     assert topic in list_topics()
 
 
+def test_mistyped_verb_gets_the_close_one_instead_of_all(sonde: Any) -> None:
+    assert sonde("chek").err == 'sonde: There is no command "chek". Did you mean "check"? See `sonde --help`.\n'
+    assert "; there are check, run, suite" in sonde("zzz").err
+
+
 def test_help_topic_prints_page_with_commands_for_links(sonde: Any) -> None:
     result = sonde("help", "rates")
     assert result.code == 0

@@ -71,6 +71,13 @@ METHODS = (
         "report.html",
     ),
     InstallMethod(
+        "sources, make demo",
+        ("bookworm", "trixie"),
+        "apt-get -qq update && apt-get -qq -y install --no-install-recommends make >/dev/null && "
+        "tar xzf /release/sonde-[0-9]*.[0-9].tar.gz -C /opt && cd /opt/sonde-* && make demo",
+        "\nReport  sonde-archive/reports/",
+    ),
+    InstallMethod(
         "Debian package from the sources",
         ("bookworm", "trixie"),
         "apt-get -qq update && apt-get -qq -y install --no-install-recommends dpkg-dev lintian >/dev/null && "

@@ -32,7 +32,7 @@ HISTOGRAM_BUCKET_WIDTH = 1 / 64
 
 @dataclass(frozen=True)
 class Machine:
-    """What is simulated, and what must come out. Rates in bytes/s, times in s."""
+    """A simulated machine with its plan and the results that follow from arithmetic. Rates in bytes/s, times in s."""
 
     name: str
     description: str

@@ -187,7 +187,7 @@ def make_plan_on_mount(machine: Machine, directory: Path) -> dict[str, Any]:
 
 
 def read_target_counters(directory: Path) -> dict[str, dict[str, list[str]]]:
-    """What the targets' own files say, by target; without those that only got small files of the engine itself."""
+    """Bytes in the files of each target, by target; targets that only hold small files of the engine are left out."""
     counters_by_target = {}
     for stats in sorted((directory / ".sonde").rglob("obdfilter/*/stats")):
         lines = (line.split() for line in stats.read_text(encoding="utf-8").splitlines())

@@ -24,7 +24,7 @@ _LIBRARIES = ("liburing-dev", "libfuse3-dev", "libfuse3-3", "nlohmann-json3-dev"
 
 
 class CompilerError(Exception):
-    """What is missing, and what to do."""
+    """Something that the build needs is missing. The message states what to do."""
 
 
 @dataclass(frozen=True)

@@ -51,13 +51,14 @@ def make_venv() -> None:
 
 
 def has_mpi_wheel() -> bool:
-    """True where PyPI has an mpich wheel: glibc Linux on two architectures. Elsewhere the engine works without MPI."""
+    """Whether PyPI has an mpich wheel for this machine: glibc Linux on two architectures. Elsewhere the engine works
+    without MPI."""
     glibc = sys.platform == "linux" and bool(os.confstr("CS_GNU_LIBC_VERSION"))
     return glibc and os.uname().machine in ("x86_64", "aarch64") and not os.environ.get("SONDE_NO_MPI")
 
 
 def read_requirements(requirement_group: str) -> list[str]:
-    """What pip is to install for a group, read from pyproject.toml."""
+    """Requirements of a group in pyproject.toml, as arguments of pip."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     extras: dict[str, list[str]] = project["project"]["optional-dependencies"]
     if requirement_group != "build":

@@ -92,7 +92,7 @@ METHODS = (
 
 @dataclass(frozen=True)
 class BareSystem:
-    """What debootstrap makes of a suite for a machine."""
+    """A root file system that debootstrap makes from a suite for an architecture."""
 
     suite: str
     machine: str
@@ -110,7 +110,7 @@ class BareSystem:
 
 @dataclass(frozen=True)
 class InstallTrial:
-    """What one way took, and whether it ended with its result."""
+    """Result of one installation method: its duration, and whether it succeeded."""
 
     system: BareSystem
     method: InstallMethod

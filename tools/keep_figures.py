@@ -270,8 +270,8 @@ def list_figures(runs: MeasuredRuns) -> list[dict[str, Any]]:
 def build_figures_document(
     results: Results, runs: MeasuredRuns, claim_results: list[ClaimResult], conditions: str, machine_name: str
 ) -> dict[str, Any]:
-    """What is stored of an experiment. `conditions` describes the circumstances of the runs, `machine_name` the
-    machine."""
+    """The document of an experiment's figures that is stored in the repository. `conditions` describes the
+    circumstances of the runs, `machine_name` the machine."""
     return {
         "experiment": results.experiment.id, "profile": results.profile, "date": get_measurement_day(results),
         "runs": runs.run_count(),

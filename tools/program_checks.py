@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each program of a release must satisfy, read from its bytes and tried here: machine, glibc, libraries, and that
-it starts and moves data correctly.
+"""Checks each program of a release: its architecture, glibc version and libraries by its bytes, and by a trial that it
+starts and transfers data correctly.
 
 A compiler or a library that is missing changes these silently: a program is left out, or needs a newer glibc, and the
 wheel is still a valid wheel.
@@ -25,7 +25,7 @@ _GLIBC_LIBRARIES = frozenset(
 
 @dataclass(frozen=True)
 class ProgramRule:
-    """Which libraries a program needs besides glibc's, and which functions it must take from glibc."""
+    """The libraries that a program needs besides glibc's, and the functions that it must import from glibc."""
 
     path: str
     libraries: frozenset[str] = frozenset()

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a command and shows its progress: at least every five seconds one line with the time and the newest output.
 
-Usage: python3 tools/progress.py WHAT LOG COMMAND...      WHAT is said before it begins, LOG is a file for all output.
-On a terminal one line is written again and again; elsewhere each is a line of its own. A command that fails has its
-output shown whole. The exit code is that of the command.
-"""
+Usage: python3 tools/progress.py WHAT LOG COMMAND...      WHAT is printed before the command begins; LOG is the file for
+all its output. On a terminal one line is written again and again; elsewhere each is a line of its own. If the command
+fails, all its output is printed. The exit code is that of the command."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ _NINJA_STEP_PATTERN = re.compile(r"\[(\d+)/(\d+)\] (?:\S+ )*?(?:object |executab
 
 
 def select_progress(output_line: str) -> str:
-    """What a line of output says, shortly."""
+    """Shortens a line of output to a progress message."""
     step = _NINJA_STEP_PATTERN.search(output_line.strip())
     return f"step {step[1]} of {step[2]}: {Path(step[3]).name}" if step else output_line.strip()
 

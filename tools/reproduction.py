@@ -57,10 +57,9 @@ class SimulatedExperiment:
 
     `settings` are PATH=VALUE of the experiment, `changes` members of the system, `faults` what is wrong with it,
     `places` parts of the system by the names that the experiment gives to directories, `variants` what each of its
-    variants changes about the machine, in place of the command that would change a real one. One run of a cell is
-    enough where the machine has no noise and nothing is left to chance but where files begin; six give an interval.
-    `only` are claims whose cells are run; of none of them: every cell.
-    """
+    variants changes about the machine, in place of the command that would change a real one. One run per cell is enough
+    on a machine without noise, where only the first targets of files are random; six runs give an interval. `only` are
+    claims whose cells are run; of none of them: every cell."""
 
     experiment: str
     repeats: int = 1
@@ -76,7 +75,7 @@ class SimulatedExperiment:
 
 
 def list_simulated_experiments() -> dict[str, SimulatedExperiment]:
-    """What is to be run, by the id of the experiment."""
+    """The experiments to simulate, by id."""
     experiments = reproduction_page.read_shapes()["experiments"]
     return {
         name: SimulatedExperiment(
@@ -227,7 +226,7 @@ def find_claim_result(run: SimulatedRuns, claim_id: str) -> dict[str, str]:
 
 
 def hash_inputs(simulated_experiment: SimulatedExperiment) -> str:
-    """What the numbers follow from, as far as it is text: the experiment, its machine, and what is changed."""
+    """Hash of the texts that determine the numbers: the experiment, its machine and the changes of the machine."""
     text = json.dumps(
         [
             read_experiment_with_settings(simulated_experiment).document,
@@ -249,7 +248,7 @@ def locate_numbers_file(experiment_name: str) -> Path:
 
 
 def is_up_to_date(simulated_experiment: SimulatedExperiment) -> bool:
-    """Whether the numbers of an experiment are there and follow from its text as it is."""
+    """Whether the stored numbers of an experiment exist and match its present text."""
     try:
         return bool(
             json.loads(locate_numbers_file(simulated_experiment.experiment).read_text(encoding="utf-8"))["key"]
@@ -260,7 +259,7 @@ def is_up_to_date(simulated_experiment: SimulatedExperiment) -> bool:
 
 
 def reproduce_experiment(simulated_experiment: SimulatedExperiment) -> dict[str, Any]:
-    """Everything that is kept of one experiment. Each control runs the cells of its claim."""
+    """The stored document of one experiment. Each control runs the cells of its claim."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="sonde-reproduction-") as name:
         archive = Archive(Path(name))

@@ -70,7 +70,7 @@ def read_numbers(experiment_name: str) -> dict[str, Any] | None:
 
 
 def describe_outcome(shape: Mapping[str, Any]) -> str:
-    """What came of a shape: of all of its claims, the worst."""
+    """Outcome of a shape: the worst outcome of its claims."""
     if "tests" in shape:
         return "arithmetic"
     if "absent" in shape:
@@ -86,7 +86,7 @@ def describe_outcome(shape: Mapping[str, Any]) -> str:
 
 
 def describe_claim_results(shape: Mapping[str, Any]) -> str:
-    """What the claims of a shape found, in their own sentences."""
+    """The sentences with the results of a shape's claims."""
     numbers = read_numbers(shape.get("experiment", ""))
     if numbers is None:
         return ""
@@ -95,7 +95,7 @@ def describe_claim_results(shape: Mapping[str, Any]) -> str:
 
 
 def describe_control_results(shape: Mapping[str, Any]) -> str:
-    """What came of the controls of a shape."""
+    """Outcome of the controls of a shape."""
     if "tests" in shape:
         return "in the tests"
     numbers = read_numbers(shape.get("experiment", ""))

@@ -51,7 +51,7 @@ def list_source_and_headers(compiler_arguments: list[str]) -> list[Path]:
 
 
 def compute_cache_key(compiler_arguments: list[str], tidy_version: str) -> str:
-    """What a clean file is kept under."""
+    """Cache key under which a file without warnings is recorded."""
     sign = hashlib.sha256(tidy_version.encode() + (ROOT / ".clang-tidy").read_bytes())
     sign.update(shlex.join(compiler_arguments).replace(str(ROOT), "").encode())
     for path in list_source_and_headers(compiler_arguments):
@@ -60,7 +60,7 @@ def compute_cache_key(compiler_arguments: list[str], tidy_version: str) -> str:
 
 
 def find_tidy_warnings(source_file: str, compiler_arguments: list[str], tidy_version: str) -> str | None:
-    """What clang-tidy says of a file; empty when it is clean, None when that was known."""
+    """Warnings of clang-tidy about a file; empty without warnings, None if the file was already recorded as clean."""
     marker = CLEAN_MARKERS_FOLDER / compute_cache_key(compiler_arguments, tidy_version)
     if marker.exists():
         return None

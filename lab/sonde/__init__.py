@@ -14,7 +14,7 @@ For programs of others there is this module's public API::
 ``__all__`` lists all of it. Everything else in the package may change from version to version.
 
 This package knows what a measurement means. It moves no data itself: the engine, a separate program, does that, and the
-two share nothing but the formats in ``schema/``. HACKING.md draws who may know whom.
+two share nothing but the formats in ``schema/``. HACKING.md lists which folder may import which.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class SourceChange:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What stays the same when other lines of the file come and go."""
+        """Identifies the change independently of line numbers, so that edits elsewhere in the file do not matter."""
         return self.file, self.before, self.after
 
     def apply_to(self, source_text: str) -> str:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Unit tests of C++, built with one change and run: the changed file is compiled without optimization and linked with
-the objects of everything else. What the program does not notice is linked into the library that it is part of, if there
-is one, and its tests load that into other programs.
+the objects of everything else. A change that the test program does not detect is also linked into its library, if it
+belongs to one, and tested by the programs that load the library.
 
 A changed header is compiled into the sources and the tests of its own folder, and these are linked first: a function in
 a header is then the changed one everywhere, because the linker takes the first of equal ones.
@@ -32,7 +32,7 @@ _TIMEOUT_MARKS = ("TimeoutExpired", "SIGXCPU")
 
 @dataclass(frozen=True)
 class ProgramBuild:
-    """How the objects of a test program are made and joined."""
+    """Commands that compile and link the objects of a test program."""
 
     compile: dict[str, list[str]]
     """Source below the root -> the command of its object, without `-o` and what follows."""
@@ -107,7 +107,7 @@ def _find_changed_sources(change: SourceChange, module: Module, build: ProgramBu
 def try_cpp_change(
     change: SourceChange, module: Module, build: ProgramBuild, folder: Path, allowed: AllowedProcessorTime
 ) -> str:
-    """What the tests make of a change; the folder is for what is built."""
+    """Outcome of the tests for a change. `folder` receives the build products."""
     shutil.rmtree(folder, ignore_errors=True)
     text = change.apply_to((ROOT / change.file).read_text(encoding="utf-8"))
     top = Path(change.file).parts[0]

@@ -39,7 +39,7 @@ _PRELOADED_MODULES = (
 
 @dataclass(frozen=True)
 class ModuleBaseline:
-    """What the tests do with the sources as they are."""
+    """Results of the tests with unchanged sources: their durations and the lines that each reaches."""
 
     seconds: Mapping[str, float]
     """Each test and how long it took."""
@@ -49,9 +49,9 @@ class ModuleBaseline:
     stamp: str
 
     def list_tests_of_change(self, change: SourceChange, source_text: str) -> list[str]:
-        """The tests that can notice a change: first those that run its lines, then those that share a file with them.
-        What is made once for many tests is counted for the first of them, so the others of its file come along. What
-        runs when the lab is imported any of them may notice: first come those whose file imports from there."""
+        """The tests that can notice a change: first those that run its lines, then those that share a file with them. A
+        shared fixture is counted for the first test that uses it, so the other tests of that file are included. Any
+        test may detect a change of code that runs at import: tests whose file imports from there come first."""
         lines = self.reached.get(change.file, {})
         last = change.line + change.before.count("\n") + source_text[change.begin : change.end].count("\n")
         first = {test for line in range(change.line, last + 1) for test in lines.get(line, ())}
@@ -90,7 +90,7 @@ def _is_in_function(source_text: str, change: SourceChange) -> bool:
 
 
 def hash_lab_and_tests(module: Module) -> str:
-    """What a baseline was made from: all of the lab and of its tests."""
+    """Hash of the inputs of a baseline: all files of the lab and of its tests."""
     files = sorted([*LAB.rglob("*.py"), *(ROOT / "tests" / "lab").rglob("*.py"), *module.list_test_files()])
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
@@ -206,7 +206,7 @@ class _TestOrder:
 
 
 def try_lab_change(change: SourceChange, test_ids: Sequence[str], output_file: Path) -> str:
-    """What the tests make of a change. In a forked process."""
+    """Outcome of the tests for a change. In a forked process."""
     sys.meta_path.insert(0, _ChangedModuleImporter(change))
     files = dict.fromkeys(test.split("::")[0] for test in test_ids)
     code = _run_pytest(["-x", *files], [_TestOrder(test_ids)], output_file)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When a change is given up: its processor time is spent, or nothing of it is at work any more.
+"""Ends the tests of a change when their processor time is spent or when they hang.
 
 Not by the clock on the wall: on a machine with other work the same tests take many times as long, and a limit that the
 load meets would count as a change that the tests notice. A process that waits for a processor is at work here.
@@ -54,7 +54,7 @@ def read_processor_s_of_children() -> float:
 
 @dataclass(frozen=True)
 class ProcessActivity:
-    """What a process and all that it started are doing."""
+    """Activity of a process and its descendants."""
 
     cpu_s: float
     """What the living have used, with those that they waited for."""
@@ -118,7 +118,7 @@ class HangWatch:
     _began: float = -1.0
 
     def is_hanging(self) -> bool:
-        """Whether it has done next to nothing for `idle_s`, or has been there for `longest_s`."""
+        """Whether the process was idle for `idle_s` or has run for `longest_s`."""
         now = self.clock()
         if self._began < 0:
             self._began = now
@@ -137,7 +137,7 @@ class HangWatch:
 
 
 def classify_exit_status(exit_status: int) -> str:
-    """What a test program's exit status, negative for a signal, says of a change."""
+    """Outcome of a change by the exit status of its test program, which is negative for a signal."""
     if -exit_status in (signal.SIGXCPU, signal.SIGKILL):
         return TIMEOUT
     return SURVIVED if exit_status == 0 else KILLED

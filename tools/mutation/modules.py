@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which sources are changed, and whose tests must notice: a module's tests are those in the folder of its name."""
+"""Lists the modules whose sources are changed. The tests of a module are in the test folder of the same name."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What became of each change: a file with a line for each, as it happens; changes that mean the same; the table."""
+"""Stores the outcome of each change as a line of a file, reads the list of equivalent changes, and formats the
+table."""
 
 from __future__ import annotations
 

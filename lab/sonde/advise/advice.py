@@ -48,7 +48,7 @@ class Advice:
 
 @dataclass(frozen=True)
 class JobAdvice:
-    """Advice ordered by gain, and facts that cost nothing."""
+    """Advice for a job, ordered by gain; `facts` are patterns without a measurable cost."""
 
     job: JobIo
     rates: StorageRates

@@ -108,7 +108,7 @@ def _describe_storage_rates(job_advice: JobAdvice) -> str:
 
 
 def split_useful_and_negligible_advice(advice: Sequence[Advice]) -> tuple[list[Advice], list[Advice]]:
-    """Advice that may gain at least 50 ms, and the rest."""
+    """Splits advice into that which may gain at least 50 ms, and all other advice."""
     useful = [item for item in advice if item.gain.high >= _MIN_PRINTED_GAIN_S]
     return useful, [item for item in advice if item.gain.high < _MIN_PRINTED_GAIN_S]
 

@@ -81,7 +81,7 @@ def _has_sequential_or_short_strides(file: TracedFile) -> bool:
 
 
 def _count_calls_with_short_constant_stride(file: TracedFile) -> int:
-    """Calls at a distance from the one before that is short and that a quarter of all calls have."""
+    """Counts calls whose distance from the previous call is short and is shared by a quarter of all calls."""
     calls = file.read.calls + file.write.calls
     return sum(count for stride, count in file.strides.items() if 0 < abs(stride) <= 65536 and count * 4 > calls)
 
@@ -96,7 +96,8 @@ def _choose_page_bytes(transfers: TransferCounters, file: TracedFile) -> int:
 
 
 def escape_path_as_pattern(file_path: str) -> str:
-    """`file_path` as a pattern that matches nothing else; what the grammar cannot hold matches any sign."""
+    """Returns `file_path` as a pattern that matches only this file; characters that the grammar cannot express become
+    wildcards."""
     return re.sub(r"[,:\n]", "?", re.sub(r"([*?\[\\])", r"\\\1", file_path))
 
 

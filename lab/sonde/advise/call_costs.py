@@ -161,7 +161,7 @@ class CallCosts:
 
 
 def find_first_opens(task_operations: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which operations open a file that the task has not opened before."""
+    """Marks the operations that open a file for the first time in their task."""
     opens = np.flatnonzero(task_operations["kind"] == CallKind.OPEN)
     _, first = np.unique(task_operations["file"][opens], return_index=True)
     is_first = np.zeros(task_operations.size, dtype=bool)
@@ -170,7 +170,8 @@ def find_first_opens(task_operations: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def find_new_writes(task_operations: NDArray[Any], file_existed: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which operations write beyond what the task wrote before, in a file that the replay does not prepare."""
+    """Marks the operations that write beyond the bytes that the task wrote before, in files that the replay does not
+    prepare."""
     ends = dict(enumerate(file_existed.tolist()))
     is_new = np.zeros(task_operations.size, dtype=bool)
     for index in np.flatnonzero(task_operations["kind"] == CallKind.WRITE).tolist():

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Single calls in the DXT modules of a Darshan log: the versions of their records, and their bytes.
 
-The C library of the `darshan` wheel refuses DXT records that are newer than itself, so their bytes are read from the
-file, and all records are taken apart here, in blocks: one record may be larger than memory.
+The C library of the `darshan` wheel refuses DXT records that are newer than itself. This module therefore reads the
+bytes of all records from the file and parses them in blocks, because one record may be larger than memory.
 """
 
 from __future__ import annotations

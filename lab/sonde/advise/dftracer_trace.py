@@ -269,7 +269,7 @@ def _get_file_position(process_id: str, file_path: str, read_state: _TraceReadSt
 
 
 def _convert_to_number(json_value: Any) -> float:
-    """The number that a member is, also as text; 0 for anything else."""
+    """Converts a number, or text with a number, to float; returns 0 for any other value."""
     try:
         number = float(json_value)
     except (TypeError, ValueError, OverflowError):

@@ -73,9 +73,8 @@ from jobs
 class FleetLosses:
     """Losses of all jobs of a fleet by application, user, change and access; each list has the largest loss first.
 
-    Hours are process-hours: seconds of a job times its processes. What a job loses is the largest gain that one change
-    brings it; `changes` counts each change by itself, so its rows do not add up.
-    """
+    Hours are process-hours: seconds of a job times its processes. The loss of a job is the largest gain of any single
+    change. `changes` counts each change alone, so its rows do not add up to the loss."""
 
     storage: str
     mix: Mapping[str, Any]

@@ -149,7 +149,7 @@ class IoTimeline:
 
 @dataclass
 class CallSample:
-    """A sample of single calls: size in bytes and seconds of each, for reads and for writes."""
+    """Sampled calls, for reads and for writes: bytes and seconds of each."""
 
     read: list[tuple[int, float]] = field(default_factory=list)
     write: list[tuple[int, float]] = field(default_factory=list)
@@ -226,7 +226,8 @@ class FileListLimiter:
             self.count += 1
 
     def sort_files_by_time(self, files: dict[int, FileIo]) -> list[FileIo]:
-        """Folds, and returns the files with the longest time first; the last entry stands for all folded ones."""
+        """Folds files beyond the limit and returns the files with the longest time first; the last entry is the sum of
+        the folded files."""
         self.fold_cheapest_files(files)
         ordered = sorted(files.values(), key=lambda file: (-file.call_seconds, -file.transferred_bytes))
         if not self.count:

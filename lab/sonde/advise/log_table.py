@@ -179,7 +179,7 @@ def _read_file_states(table_folder: Path, storage_name: str) -> dict[str, tuple[
 
 
 def _get_size_and_mtime(log_path: Path) -> tuple[int, int] | None:
-    """Size and time of modification; None when the file is gone."""
+    """Size and time of modification; None if the file no longer exists."""
     try:
         status = log_path.stat()
     except OSError:

@@ -182,7 +182,7 @@ def build_operation_list(log: CallLog) -> OperationList:
 
 
 def find_required_sizes(operations: OperationList) -> NDArray[np.int64]:
-    """How much of each file must exist before the replay; -1: nothing. 0: the file itself, empty."""
+    """Bytes of each file that must exist before the replay: -1 if the file need not exist, 0 for an empty file."""
     required = np.full(operations.sizes.size, -1, dtype=np.int64)
     written = np.zeros(operations.sizes.size, dtype=np.int64)
     shared = set(find_shared_files(operations.tasks))

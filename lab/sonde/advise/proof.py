@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Predicted gains next to proven ones: what an advised change saved when the job's calls were replayed with it."""
+"""Compares predicted gains with measured ones: the job's calls are replayed before and after an advised change."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def build_replay_document(
 def print_replay(
     console: Console, log: CallLog, comparison: ReplayComparison, run_id: str, note_sentences: Sequence[str]
 ) -> None:
-    """Prints a row for each kind of call, then what the replay was."""
+    """Prints a row for each kind of call, a sentence that compares both times, the notes, and the id of the run."""
     console.print(f"{log.source} ({log.format}): {len(log.tasks)} tasks, {len(log.files)} files", soft_wrap=True)
     table = make_plain_table()
     for title in ("call", "original", "replayed", "bytes", "replayed", "seconds", "replayed", "ratio"):

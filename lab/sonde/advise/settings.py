@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ready settings against a pattern: what to put into the environment, on the command line or into the program."""
+"""Makes settings that remove a pattern: environment variables, commands, or calls in the program."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ReadySetting:
 
 
 def make_ready_settings(job: JobIo, patterns: Sequence[IoPattern]) -> list[ReadySetting]:
-    """Settings against patterns of the same effect, the one that needs the least change first."""
+    """Settings with the same effect, the one that needs the smallest change first."""
     effect = patterns[0].effect
     files = list({id(file): file for pattern in patterns for file in pattern.files}.values())[:_MAX_FILES_OF_SETTING]
     if effect in (CostKind.READS, CostKind.WRITES):

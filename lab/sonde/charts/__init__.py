@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How numbers are drawn and pages are laid out: SVG and HTML without any script, for whoever has something to show.
+"""Draws numbers as SVG and lays out HTML pages, without any script.
 
-The file holds no script at all and asks for nothing: charts are drawn here, as SVG, before it is written. That was
-chosen over an embedded chart library (Vega-Lite through altair: 0.9 MB of script in every file, 34 MB to install, and
-pre-rendered SVG whose colors, letters and widths are fixed) because a page must
+Pages contain no script and load no other file: charts are drawn as SVG before a page is written. That was chosen over
+an embedded chart library (Vega-Lite through altair: 0.9 MB of script in every file, 34 MB to install, and pre-rendered
+SVG whose colors, letters and widths are fixed) because a page must
 
 * look the same with scripts forbidden, in a mail program, printed, and when today's chart library is forgotten;
 * follow the width of the reader's screen and the reader's light or dark scheme, which pre-rendered charts cannot;

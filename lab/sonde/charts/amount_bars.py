@@ -26,7 +26,7 @@ class AmountBar:
 def render_amount_bars(
     labeled_bars: Sequence[tuple[str, Sequence[AmountBar]]], caption: str, legend_keys: Sequence[tuple[str, str]]
 ) -> Markup:
-    """Rows of one or more bars from zero on one scale; `legend_keys` are pairs of a tone and what it stands for."""
+    """Rows of one or more bars from zero on one scale; `legend_keys` are pairs of a color and its meaning."""
     ends = [
         amount.high if amount.high is not None else amount.value for _, amounts in labeled_bars for amount in amounts
     ]

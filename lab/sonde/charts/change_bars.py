@@ -79,7 +79,8 @@ def render_change_bars(change_rows: Sequence[ChangeRow], caption: str) -> Markup
 
 
 def _compute_scale_limits(change_rows: Sequence[ChangeRow], largest_reach: float) -> tuple[float, float]:
-    """How far the scale goes to either side, as shares: nothing falls by more than 100 %."""
+    """Distances from zero to the left and right end of the scale, as fractions; the left one is at most 1, because no
+    rate falls by more than 100 %."""
     values = [value for row in change_rows for value in (row.change, row.low, row.high) if value is not None]
     left_reach = min(1.0, max(0.2, -min(values, default=0.0) * 1.08))
     right_reach = max(0.2, min(max(values, default=0.0) * 1.08, 20.0))

@@ -44,7 +44,8 @@ class HeatMap:
 
 
 def build_time_labels(seconds: float) -> list[tuple[float, str]]:
-    """Words for the places below a heat map over so much time; the last one would stand outside."""
+    """Labels of the time axis below a heat map; a label at its right end is left out, because it would extend beyond
+    the map."""
     axis = build_time_axis(seconds)
     return [
         (tick.position, f"{tick.label} {axis.unit}") for tick in axis.ticks if not tick.minor and tick.position < 0.95
@@ -107,7 +108,7 @@ def _select_rows(heat_map: HeatMap) -> list[int]:
 def _select_labels(
     selected_indices: Sequence[int], marked_indices: Sequence[int], height: float
 ) -> list[tuple[int, int]]:
-    """Place and row of the names that fit: the marked ones first."""
+    """Position and row of the labels that fit; marked rows take precedence."""
     distance = max(1, round(_MIN_LABELED_ROW_HEIGHT_PX / height + 0.49))
     occupied: list[int] = []
     ordered = [index for index, row in enumerate(selected_indices) if row in marked_indices] + list(

@@ -35,7 +35,8 @@ class LevelSegment:
 
 @dataclass(frozen=True)
 class ChangeMark:
-    """A change of this history (`is_own`), or a joint change elsewhere, at a time; `down` only matters for own ones."""
+    """A change of this history (`is_own`) or a joint change of other histories, with its time; `down` applies to
+    changes of this history only."""
 
     time: float
     text: str

@@ -63,5 +63,5 @@ def _load_template(template_name: str, package_name: str) -> str | None:
 
 
 def _escape_control_characters(template_value: object) -> object:
-    """Text that was not made here on purpose (Markup) cannot hide or reorder anything."""
+    """Escapes control characters of any text that is not Markup, so that it cannot hide or reorder other text."""
     return template_value if isinstance(template_value, Markup) else escape_line(template_value, 20_000)

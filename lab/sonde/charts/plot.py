@@ -184,7 +184,7 @@ def _render_tooltip(tooltip: ChartTooltip) -> Markup:
 
 
 def escape_tooltip(tip_text: str) -> str:
-    """Tips keep their line breaks; everything else that is hidden is made visible."""
+    """Keeps line breaks of tooltips and escapes all other invisible characters."""
     return "\n".join(escape_line(row, 300) for row in tip_text.split("\n"))
 
 

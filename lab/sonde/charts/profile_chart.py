@@ -27,7 +27,7 @@ class ProfileOverlay:
 
 
 def build_profile_chart(overlay: ProfileOverlay) -> Chart:
-    """Both sides over the share of the time, so that runs of different length lie on each other."""
+    """Draws both sides over relative time, so that runs of different length can be compared."""
     before, after = (
         np.array([_resample_rates_to_bins(item) for item in side]) for side in (overlay.before, overlay.after)
     )

@@ -137,7 +137,7 @@ def _find_parents_of_targets(system: System, plan: Plan, simulated_member: Any) 
 
 
 def _choose_working_directory(plan: Plan, run_folder: Path) -> Path | None:
-    """Logs of operations that a plan names without a directory are kept with the run, so the engine runs there."""
+    """Operation logs without a directory belong into the folder of the run, so the engine runs there."""
     logs = [str(phase["operations_file"]) for phase in plan.phases if phase.get("operations_file")]
     needs_directory = any("/" not in phase for phase in logs) and Path(plan.target).is_absolute()
     return run_folder if needs_directory else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a check compared: "nothing wrong" is only stated of comparisons that were made."""
+"""Lists the comparisons that a check made, because "nothing wrong" may only be stated of those."""
 
 from __future__ import annotations
 

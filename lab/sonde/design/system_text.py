@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Explains a system file: its parts, what follows from them, and one part with everything that is known of it."""
+"""Explains a system file: its parts, values derived from them, and all members of one part."""
 
 from __future__ import annotations
 

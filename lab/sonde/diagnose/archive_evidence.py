@@ -105,7 +105,7 @@ def measure_relative_target_rates(
 
 
 def _measure_last_phase_of_each_operation(run_folder: Path) -> RunMeasurement:
-    """The last phase of each operation, under the name of the operation."""
+    """Returns the last phase of each operation, by the name of the operation."""
     try:
         record = read_record(run_folder / RECORD_FILE)
     except OSError as error:

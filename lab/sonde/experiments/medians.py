@@ -49,7 +49,7 @@ class CellMedian:
 
     @property
     def median_utilization(self) -> float:
-        """Returns the median of the utilizations, of which there must be one."""
+        """Returns the median of the utilizations; there must be at least one."""
         return statistics.median(self.utilizations)
 
 

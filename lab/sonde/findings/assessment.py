@@ -40,12 +40,12 @@ SMALL_OPERATION_BYTES = 64 * 1024
 class Assessment:
     """Assessment of one number.
 
-    `classification_clause` explains the classification; `modeled` is the classification that a simulated number has
-    within its model, None for measured ones. The members below `caveats` are sentences or empty:
-    `variation` says how the rate changed, `stragglers` which tasks were slow, `cache_rate` how fast the page cache
-    accepted data that fsync wrote later, `slow_nodes` which nodes were slower than the median node and when,
-    `slow_targets` which storage targets were slow (or why that is unknown), `slow_units` which servers or units were.
-    Quantities contain no-break spaces; `quantities.plain` replaces them.
+    `classification_clause` explains the classification; `modeled` is the classification of a simulated number within
+    its model; None for measured numbers. The members below `caveats` are sentences or empty: `variation` says how the
+    rate changed, `stragglers` which tasks were slow, `cache_rate` how fast the page cache accepted data that fsync
+    wrote later, `slow_nodes` which nodes were slower than the median node and when, `slow_targets` which storage
+    targets were slow (or why that is unknown), `slow_units` which servers or units were. Quantities contain no-break
+    spaces; `quantities.plain` replaces them.
     """
 
     classification: Classification

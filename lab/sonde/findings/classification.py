@@ -287,7 +287,7 @@ def format_error_line(error_line: ErrorLine) -> str:
 
 
 def get_tested_file_system(run: RecordedRun) -> FileSystemFacts:
-    """The file system under test as the first node saw it."""
+    """The file system under test, as reported by the first node."""
     return run.nodes[0].file_system if run.nodes else FileSystemFacts()
 
 

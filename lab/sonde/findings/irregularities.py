@@ -22,7 +22,7 @@ def describe_irregularities(
 
 
 def describe_late_tasks(run: RecordedRun, phase: PhaseRecord) -> str:
-    """Which few tasks or nodes made the phase as long as it was; empty when none did."""
+    """Names the few tasks or nodes that determined the length of the phase; empty if there are none."""
     if phase.end is None or phase.end.stopped_by not in ("volume", "stonewall"):
         return ""
     seconds, nodes = phase.task_times

@@ -18,9 +18,9 @@ MIN_SLOW_RUNS = 3
 
 @dataclass(frozen=True)
 class NodeRateHistory:
-    """`shares` has a row a node and a column a run: its rate by that of the middle node of the run, which takes away
-    what hit all of them; NaN where the node took no part. `slow` are rows that were slow again and again, with the
-    number of runs in which they were."""
+    """`shares` has one row per node and one column per run: the rate of the node divided by that of the median node of
+    the run, which removes causes that affect all nodes; NaN if the node took no part. `slow` are rows that were slow
+    again and again, with the number of runs in which they were."""
 
     hosts: tuple[str, ...]
     runs: tuple[str, ...]
@@ -69,7 +69,7 @@ def _find_slow_nodes(node_shares: Floats) -> tuple[tuple[int, int], ...]:
 
 
 def describe_repeated_stragglers(node_rate_history: NodeRateHistory) -> str:
-    """Which nodes are slow again and again; empty when none is."""
+    """Names the nodes that are slow in several runs; empty if there are none."""
     sentences = []
     for row, count in node_rate_history.slow[:5]:
         shares = node_rate_history.shares[row][~np.isnan(node_rate_history.shares[row])]

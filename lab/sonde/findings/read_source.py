@@ -109,8 +109,8 @@ def find_subpage_source(
 
 
 def _find_source_by_latency(run: RecordedRun, phase: PhaseRecord) -> ReadSource | None:
-    """Memory, when half of the random reads were faster than storage answers. Sequential reads find what read-ahead
-    brought in, so their latency says nothing."""
+    """Memory, when half of the random reads were faster than storage answers. Sequential reads are served from
+    read-ahead, so their latency does not show the source."""
     begin, end = phase.begin, phase.end
     if end is None or begin.order not in _RANDOM_ORDERS or _can_storage_be_mapped(run):
         return None
@@ -163,7 +163,8 @@ def _find_source_by_counters(run: RecordedRun, phase: PhaseRecord, counters: Rea
 
 
 def _has_device_read_bytes_of_run(read_counters: ReadCounters) -> bool:
-    """Whether the device read about as many bytes as the run, so that other traffic cannot stand for them."""
+    """Whether the device read about as many bytes as the run, so that traffic of other programs cannot be mistaken for
+    them."""
     return read_counters.min_fraction >= _MIN_DEVICE_FRACTION and read_counters.max_fraction <= _OTHER_TRAFFIC_FACTOR
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When a node was slow: its rate by that of the middle node at the same time, which takes away what hit all of them."""
+"""Finds when a node was slow: its rate is divided by that of the median node at the same time, which removes causes
+that affect all nodes."""
 
 from __future__ import annotations
 
@@ -58,7 +59,7 @@ def compute_median_node_rates(spread_line: SeriesLine, counts_operations: bool) 
 
 
 def find_slow_intervals(phase: PhaseRecord, counts_operations: bool) -> list[SlowInterval]:
-    """Stretches of time in which a node was slow, the one that cost most first; one a node. Empty when none was."""
+    """Intervals in which a node was slow, at most one per node, the most expensive first. Empty when none was."""
     result = select_node_series(phase)
     several = find_node_spread_series(phase)
     if len(result) < MIN_COMPARED_NODES:

@@ -116,9 +116,8 @@ def collect_unit_series(run: RecordedRun, phase: PhaseRecord, unit_level: str) -
 def find_slow_units(run: RecordedRun, phase: PhaseRecord, unit_level: str) -> list[SlowTarget]:
     """Parts whose operations took longer than those on the others, judged as targets are; worst first.
 
-    A target that is named itself is left out of its part, unless it is at least half of it: one slow drive makes no
-    slow server.
-    """
+    A slow target that is reported itself does not count for its server or unit, unless it is at least half of it: one
+    slow drive makes no slow server."""
     excluded_targets = {item.name for item in find_slow_targets_by_latency(phase)}
     return select_slow_targets(compute_relative_unit_rates(run, phase, unit_level, excluded_targets))
 
@@ -129,8 +128,7 @@ def compute_relative_unit_rates(
     """By part the rate at which its targets answered in each block, as a fraction of the median part's in that block;
     when some parts answered too few operations in too few blocks, one rate for the whole phase, as for targets.
 
-    Targets of `excluded_targets` are left out of their part unless they are at least half of it.
-    """
+    Targets of `excluded_targets` do not count for their part unless they are at least half of it."""
     by_blocks = compute_relative_rates(collect_operation_times_of_units(run, phase, unit_level, excluded_targets))
     judged = {rate.name for rate in by_blocks if rate.has_enough_rates}
     by_medians = _compute_unit_rates_by_medians(run, phase, unit_level, excluded_targets)

@@ -62,14 +62,14 @@ def map_nodes_to_hosts(run: RecordedRun) -> dict[int, str]:
 
 
 def compute_straggler_limit(member_rates: Sequence[float]) -> float:
-    """The rate below which a member is slow; 0 where nobody can be: fewer than three, or a middle that stands still."""
+    """The rate below which a member is slow; 0 if there are fewer than three members or the median rate is 0."""
     moving = [rate for rate in member_rates if rate > 0]
     middle = statistics.median(member_rates) if member_rates else 0.0
     return middle / compute_straggler_threshold(moving) if len(member_rates) >= 3 and middle > 0 else 0.0
 
 
 def find_slowest_straggler(members: Sequence[MemberRate]) -> tuple[MemberRate, float, int] | None:
-    """The slowest member, the median rate, and how many are slow; None when nobody is."""
+    """The slowest member, the median rate, and the number of slow members; None if no member is slow."""
     limit = compute_straggler_limit([member.value for member in members])
     behind = [member for member in members if member.value < limit]
     middle = statistics.median(member.value for member in members) if members else 0.0

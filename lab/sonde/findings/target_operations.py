@@ -2,9 +2,8 @@
 """Operations of each storage target in a phase, and which targets answered slowly.
 
 A target is judged by the operations that lie on it alone, because one over several targets waits for the slowest. Time
-is cut into blocks; in each the rate at which a target answered is held against the middle target of the same block, so
-that what hits all of them at once blames none. The median of these shares is what targets are compared by.
-"""
+is divided into blocks. In each block the rate of a target is compared with that of the median target, so that a cause
+that affects all targets blames none. The median of these shares is what targets are compared by."""
 
 from __future__ import annotations
 
@@ -136,7 +135,7 @@ def compute_relative_target_rates(phase: PhaseRecord) -> list[TargetRates]:
 
 
 def compute_relative_median_latencies(phase: PhaseRecord) -> list[TargetRates]:
-    """By target the median time of an operation of the median target, as a fraction of its own.
+    """By target: the median latency of the median target divided by the median latency of this target.
 
     Fewer than `_MIN_OPERATIONS` are judged only when chance cannot explain them: three or four whose median exceeds
     nine tenths of the operations of every other target, two whose median exceeds all of them, or a single one that
@@ -206,11 +205,10 @@ def find_slow_targets_by_latency(phase: PhaseRecord) -> list[SlowTarget]:
 def select_slow_targets(target_rates: Sequence[TargetRates]) -> list[SlowTarget]:
     """The slow ones, worst first; `files` is the number of blocks.
 
-    What a target did in one block is like what it did in the next, so blocks are no repetitions: a target is one value,
-    the median of its blocks. It is slow when the other targets, as far as they differ among themselves, leave no room
-    for one like it (a prediction interval by Student's t on logarithms, at a level shared by all targets). So a few
-    targets can be told apart only by a large factor, and four are the fewest.
-    """
+    Neighboring blocks of a target are alike, so they are no independent samples: each target counts as one value, the
+    median of its blocks. It is slow when the other targets, as far as they differ among themselves, leave no room for
+    one like it (a prediction interval by Student's t on logarithms, at a level shared by all targets). So a few targets
+    can be told apart only by a large factor, and four are the fewest."""
     judged = [rate for rate in target_rates if rate.has_enough_rates]
     deviations = compute_deviations(
         [math.log(float(np.median(rate.rates))) for rate in judged], _estimate_level_noise(judged)
@@ -265,9 +263,9 @@ def compute_deviations(
     few.
 
     `target_levels` are natural logarithms, one a target; `level_spreads` is the spread of each against that of the
-    usual target, 1 if absent. Several that differ would hide each other, each being among the others of the rest: so
-    they are looked for from the most extreme on, each without those before it (the generalized test of Rosner for many
-    outliers), one in six at most."""
+    usual target, 1 if absent. Several deviating targets would hide each other, because each is among the peers of the
+    others: so they are tested from the most extreme on, each without those before it (the generalized test of Rosner
+    for many outliers), one in six at most."""
     values = np.asarray(target_levels, dtype=float)
     if values.size <= MIN_OTHER_TARGETS:
         return [None] * values.size
@@ -321,7 +319,8 @@ def select_text_for_busiest_kind(phase: PhaseRecord, read_text: str, write_text:
 
 
 def describe_unknown_bytes(phase: PhaseRecord) -> str:
-    """How much of the phase is given to no target, and why as far as that is known; empty when all of it is."""
+    """States how many bytes of the phase are assigned to no target, and why if that is known; empty if all bytes are
+    assigned."""
     line = phase.targets
     if line is None or line.known_bytes >= line.bytes:
         return ""

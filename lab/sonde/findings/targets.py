@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which storage target was slow, from files that lie on one target each and the tasks that used them.
+"""Finds slow storage targets from files that are on one target each and from the tasks that used them.
 
-The rates of a target's files are held against those of all other files by the Mann-Whitney test; the slowdown is the
-ratio of Hodges and Lehmann with the interval that belongs to the test, at a level shared by all targets.
-"""
+The rates of a target's files are compared with those of all other files by the Mann-Whitney test; the slowdown is the
+ratio of Hodges and Lehmann with the interval that belongs to the test, at a level shared by all targets."""
 
 from __future__ import annotations
 
@@ -77,7 +76,8 @@ def collect_target_usage(layout_line: LayoutLine) -> list[TargetUsage]:
 
 @dataclass(frozen=True)
 class FileFragmentation:
-    """How `files` local files lie on their device: in `fragments` pieces, `unplaced` bytes of them nowhere yet."""
+    """Placement of `files` local files on their device: `fragments` is their total number of extents; `unplaced` bytes
+    are not allocated yet."""
 
     files: int
     fragments: int
@@ -113,7 +113,8 @@ def describe_pool_disks(layout_line: LayoutLine) -> str:
 
 
 def collect_target_rates(phase: PhaseRecord, counts_operations: bool) -> list[TargetRates]:
-    """By name. Files that several tasks use or that lie on several targets say nothing here; empty without others."""
+    """By name. Files that several tasks use or that are on several targets are skipped; empty if no other files
+    exist."""
     if phase.layout is None:
         return []
     rows = list(_iterate_selected_columns(phase.layout.columns, phase.layout.rows, "task", "targets"))
@@ -165,7 +166,7 @@ def describe_slow_targets(phase: PhaseRecord, counts_operations: bool) -> str:
 
 
 def describe_unknown_layout(phase: PhaseRecord) -> str:
-    """Why nobody knows which target held which byte, where such a thing is to be known, as a sentence; else empty."""
+    """Explains why the placement of bytes on targets is unknown, on file systems that have targets; otherwise empty."""
     reported = next((finding for finding in phase.findings if finding.id in _UNREADABLE_LAYOUT_FINDINGS), None)
     return format_as_sentence(escape_line(reported.text, 600)) if reported else ""
 

@@ -38,9 +38,8 @@ class RateVariation:
 
     steps: `parts`, each (start in seconds, mean rate); drift: `before` and `after`, the ends of the fitted line;
     stalls: `stalled_s`, and `moving`, the mean rate of the rest; steady and uneven: `low` and `high`, between which the
-    rate was nine tenths of the time. `mean` and `median` are always there, but for short, which says nothing. Rates
-    are amounts per second.
-    """
+    rate was nine tenths of the time. `mean` and `median` are always set, except in phases that are too short. Rates are
+    amounts per second."""
 
     kind: Literal["short", "steady", "uneven", "steps", "drift", "stalls"]
     median: float = 0.0
@@ -54,8 +53,8 @@ class RateVariation:
     rate_without_stalls: float = 0.0
 
     def has_levels_of_rate(self, stated_rate: float) -> bool:
-        """Whether the levels are levels of the number `stated_rate`: their weighted mean is that number, within a
-        tenth, and the number lies in the range that is reported."""
+        """Whether the levels describe `stated_rate`: their weighted mean is within a tenth of it, and it is within the
+        reported range."""
         if self.kind == "uneven" and not self.low <= stated_rate <= self.high:
             return False
         return stated_rate > 0 and abs(self.mean - stated_rate) <= MAX_MEAN_DIFFERENCE * stated_rate
@@ -119,7 +118,7 @@ def _compute_mean(values: Sequence[float]) -> float:
 
 
 def _compute_variance_share_of_levels(slice_rates: Sequence[float], levels: Sequence[Level]) -> float:
-    """Share of the variance that is gone when every stretch is compared with its own mean."""
+    """Share of the variance that the levels explain."""
     unexplained = sum(_sum_squared_deviations(slice_rates[part.first : part.end]) for part in levels)
     total = _sum_squared_deviations(slice_rates)
     return 1 - unexplained / total if total > 0 and levels else 0.0

@@ -48,8 +48,8 @@ class Job:
     array: int = 0
 
     def read_exit_code(self) -> int | None:
-        """The exit code of the command; None while it runs or waits, or when it was killed. An array has succeeded when
-        one of its jobs has nothing left to do; otherwise its exit code is that of its last job."""
+        """The exit code of the command; None while it runs or waits, or when it was killed. An array has succeeded if
+        one of its jobs finds no remaining work; otherwise its exit code is that of its last job."""
         codes = self.read_exit_codes()
         if 0 in codes.values():
             return 0

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `sonde doctor` prints: facts on what works on this machine and what does not, each with a remedy."""
+"""Collects the facts that `sonde doctor` prints: each states whether a feature works on this machine, with a remedy if
+not."""
 
 from __future__ import annotations
 

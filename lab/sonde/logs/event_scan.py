@@ -15,8 +15,8 @@ from sonde.model.errors import UserError, suggest_close_name
 
 
 def choose_rule_files(user_files: Sequence[Path], rule_file_names: str) -> list[Path]:
-    """The files of the user, or the shipped files, of which `rule_file_names` (names separated by commas) selects
-    some."""
+    """Returns the rule files of the user, or those shipped files that `rule_file_names` (names separated by commas)
+    selects."""
     if user_files and rule_file_names:
         raise UserError("--only selects shipped rules; leave it out with --rules.")
     if user_files:

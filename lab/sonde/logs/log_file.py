@@ -121,7 +121,8 @@ class RotatedLog(io.RawIOBase):
         self._file, self._position, self._size, self._tail = file, file.seek(begin_byte), begin_byte, b""
 
     def _find_copytruncate_copy(self) -> io.FileIO:
-        """The copy that `copytruncate` left: a file of this name and more, with the bytes that were read last.
+        """Finds the copy that `copytruncate` made: a file whose name begins with the name of the log and that contains
+        the bytes that were read last.
 
         Raises OSError when there is none.
         """

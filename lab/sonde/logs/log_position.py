@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where reading of a log ended, and the files that hold the lines since then, also after rotations.
 
-The place is found by the inode of the file, and by the bytes before it in copies and compressed files.
+The position is found by the inode of the file, or in copies and compressed files by the bytes before it.
 """
 
 from __future__ import annotations

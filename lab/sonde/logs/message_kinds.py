@@ -60,7 +60,8 @@ class MessageKind:
 
 
 class MessageKindMiner:
-    """Assigns messages to kinds. `new_kinds` are those that were not in the known templates."""
+    """Groups log messages into kinds: messages of one kind differ only in their variable parts. `new_kinds` are those
+    that were not in the known templates."""
 
     def __init__(self, rules: Iterable[CompiledRule], known_templates: Iterable[str]) -> None:
         try:
@@ -116,7 +117,7 @@ def find_new_message_kinds(
 ) -> tuple[list[dict[str, Any]], str, list[str]]:
     """Events for kinds of messages that the file `templates_file` does not have, a sentence on them, and all templates.
 
-    Without that file everything is learned and there are no events.
+    Without that file all kinds are learned and no events are created.
     """
     known_templates = _read_kind_templates(templates_file)
     miner = MessageKindMiner(rules, known_templates or ())

@@ -23,7 +23,7 @@ _JOURNAL_BYTES = ('"MESSAGE":[', '"MESSAGE" : [')
 
 @dataclass(frozen=True)
 class LinePrefilter:
-    """Texts and expressions of which every line that a rule matches has at least one."""
+    """Texts and expressions; each line that a rule matches contains at least one of them."""
 
     literals: tuple[bytes, ...]
     expression: re.Pattern[bytes] | None

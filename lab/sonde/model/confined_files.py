@@ -249,8 +249,7 @@ class ConfinedDirectory:
         os.rmdir(_require_single_path_component(directory_name), dir_fd=self.descriptor)
 
     def remove_tree(self, directory_name: str, files_removed_last: Collection[str] = ()) -> None:
-        """Removes a directory and all that it holds; files named in `files_removed_last` go when all others are
-        gone."""
+        """Removes a directory with its contents; files named in `files_removed_last` are removed after all others."""
         with self.open_subdirectory(directory_name) as directory:
             for entry in sorted(directory.list_names(), key=lambda entry: entry in files_removed_last):
                 if stat.S_ISDIR(directory.stat_entry(entry).st_mode):
@@ -301,7 +300,8 @@ def _is_written_in_place(output_file: Path) -> bool:
 
 
 def _open_in_place(output_file: Path) -> int:
-    """A descriptor. A regular file outside the standard streams was put there meanwhile, and stays as it is."""
+    """A descriptor. A regular file that is not one of the standard streams was created meanwhile and remains
+    unchanged."""
     descriptor = os.open(output_file, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC)
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISBLK(mode) or (stat.S_ISREG(mode) and output_file.parent not in _STREAM_FOLDERS):
@@ -390,7 +390,7 @@ def _parse_json_object(json_bytes: bytes) -> dict[str, Any] | None:
 
 
 def _open_without_links(file_name: str | Path, open_flags: int, dir_fd: int | None = None) -> int:
-    """A descriptor; a symbolic link is refused with that word, not with "too many levels"."""
+    """Opens a file without following links. For a symbolic link the error says so, not "too many levels"."""
     try:
         return os.open(file_name, open_flags, 0o666, dir_fd=dir_fd)
     except OSError as reason:

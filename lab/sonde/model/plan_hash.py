@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When two plans are the same work: a hash of what is done, and of nothing else.
+"""Computes a hash of the work of a plan. Two plans with equal hashes do the same operations in the same order.
 
 Two plans that mean the same have the same hash however they are written: sizes as text or as numbers, 1 or 1.0,
-defaults written out or left out, members in ``data`` or in each phase. What changes neither the work nor its order
-does not count: names, titles, notes, where the directory lies, how finely it is observed, when it is given up. Of seeds
-only counts which of them are equal: a read in the order of the write differs from a read in another order.
-"""
+defaults written out or left out, members in ``data`` or in each phase. Members that change neither the work nor its
+order do not count: names, titles, notes, the target directory, the slice length, the time limits. Of seeds only counts
+which of them are equal: a read in the order of the write differs from a read in another order."""
 
 from __future__ import annotations
 
@@ -163,7 +162,7 @@ def _canonicalize_meta(meta_members: Mapping[str, Any], seeds: _SeedNumbering) -
 def _replace_seed(
     seeded_table: Mapping[str, Any], is_random: bool, seed_kind: str, seed_numbers: _SeedNumbering
 ) -> dict[str, Any]:
-    """The table with the number of its seed, or without one where nothing is drawn."""
+    """Replaces the seed in a table by its number, or removes it if the table uses no random numbers."""
     remaining = _remove_members(seeded_table, "seed")
     return (
         remaining | {"drawn": seed_numbers.assign_number(seed_kind, int(seeded_table["seed"]))}

@@ -27,7 +27,8 @@ def list_title_members(title: str) -> list[str]:
 
 
 def compose_title(title: str, resolved_plans: Sequence[Mapping[str, Any]]) -> str:
-    """The title with the values that plans have, each once; a path that no plan has stays as it is."""
+    """Replaces each member path in the title by the distinct values of that member in the plans; a path that no plan
+    has stays unchanged."""
 
     def format_values(match: re.Match[str]) -> str:
         values = [value for plan in resolved_plans if (value := _find_member(plan, match[1])) is not None]

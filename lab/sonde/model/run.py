@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One run folder: its record, its plan and its notes, read without trusting them.
 
-A record may be cut off in the middle of a line, miss its end, or hold lines without meaning; what can be understood is
-kept, and `Run.damage` says what could not.
+A record may end in the middle of a line, lack its end line, or contain invalid lines. Valid lines are read, and
+`Run.damage` describes the others.
 """
 
 from __future__ import annotations

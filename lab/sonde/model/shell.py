@@ -150,7 +150,7 @@ class ShellScript:
         self._add_line(line)
 
     def add_command_chain(self, *commands: Sequence[Argument]) -> None:
-        """Adds commands of which each runs when the one before has succeeded."""
+        """Adds a chain of commands; each runs only if the previous one succeeded."""
         self._add_line(" && ".join(_format_command_line(arguments) for arguments in commands))
 
     def add_loop_until_failure(self, *arguments: Argument) -> None:

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """One offline HTML file from one or more runs: readable on a phone, on paper, and in twenty years.
 
-What a number is worth is decided in `findings`; how it is drawn, and why without any script, stands in `charts`. Here
-is what the page says: `page` puts it together, `facts` and `figures` are its tables, `sections/` is what it shows of
-one phase (a file each, found by the page) with the charts of `over_time` and `distributions`, `definitions` the meaning
-of its rates, `templates/` the order of it all.
-"""
+`findings` assesses the numbers; `charts` draws them, without any script. Here is what the page says: `page` puts it
+together, `facts` and `figures` are its tables, `sections/` is what it shows of one phase (a file each, found by the
+page) with the charts of `over_time` and `distributions`, `definitions` the meaning of its rates, `templates/` the order
+of it all."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where, when, with what, and how to do it again: the facts without which a number means nothing."""
+"""Collects the facts about a run: location, time, software, and the command that repeats it."""
 
 from __future__ import annotations
 

@@ -106,4 +106,4 @@ class _SiteHandler(BaseHTTPRequestHandler):
             return None
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing: a terminal is no access log."""
+        """Logs no requests, because the terminal is not an access log."""

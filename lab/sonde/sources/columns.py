@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which column of a CSV file means what.
+"""Maps the columns of a CSV file to their meaning.
 
 A map is a TOML file or a list of ``MEANING=COLUMN`` from the command line::
 
@@ -49,7 +49,7 @@ COLUMN_MEANINGS = ("time", "experiment", *TEXT_MEANINGS, *NUMBER_MEANINGS, *AMOU
 
 @dataclass(frozen=True)
 class ColumnMap:
-    """Meaning -> columns, and what is the same in each row."""
+    """Columns by meaning, and values that are equal in all rows."""
 
     columns: Mapping[str, Sequence[str]]
     factors: Mapping[str, float]  # meaning -> what one unit of the column is in base units

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results that somebody keeps in a CSV file: one row a run."""
+"""Reads results from a CSV file with one row per run."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def _read_phases(result_text: str, import_defaults: ImportDefaults) -> Iterator[
 
 
 def _read_phase_table(table_text: str) -> Iterator[dict[str, Any]]:
-    """The phases below one heading; rows without a name of a phase belong to the one before."""
+    """Reads the phases below one heading; rows without a phase name belong to the previous phase."""
     phase: dict[str, Any] | None = None
     for line in table_text.splitlines():
         if line.startswith(("ISO DATE", "COMMAND LINE")):

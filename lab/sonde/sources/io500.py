@@ -2,8 +2,8 @@
 """Results of IO500: what it prints (also result_summary.txt), and result.txt with more.
 
 Bandwidths are in GiB/s (2^30), the others in thousands of operations per second. The shell script of 2017 to 2019 wrote
-"GB/s" above the same unit: in all of 138 published results of that form, IOR's own MiB/s are 1,024 times as large. A
-run that breaks the rules, or a phase that does, stays marked as it is there.
+"GB/s" above the same unit: in all of 138 published results of that form, IOR's own MiB/s are 1,024 times as large. Runs
+and phases that IO500 marked as invalid stay marked.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def is_io500_result(file_head: str) -> bool:
 
 
 def read_io500_summary(result_text: str, import_defaults: ImportDefaults) -> Sequence[ImportedRun]:
-    """The run in what IO500 printed. It holds no time: that of the file counts, or of the folder it lies in."""
+    """The run in what IO500 printed. The output contains no time, so the time of the file or of its folder is used."""
     version = re.search(r"^IO500 version (\S+)(?: \((\S+)\))?", result_text, re.MULTILINE)
     rows = [
         {"phase": name.replace("_", "-"), "score": float(value), "t_delta": float(seconds), "invalid": bool(mark)}

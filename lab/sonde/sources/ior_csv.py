@@ -31,7 +31,7 @@ def is_ior_csv(file_head: str) -> bool:
 
 
 def read_ior_csv(result_text: str, import_defaults: ImportDefaults) -> Sequence[ImportedRun]:
-    """The runs in IOR's CSV, one for each repetition of a test; the header comes again before each test."""
+    """The runs in IOR's CSV, one for each repetition of a test; the header is repeated before each test."""
     runs: list[ImportedRun] = []
     for test, table in enumerate(part for part in result_text.split(_CSV_HEADER) if part.strip()):
         rows: dict[str, list[Mapping[str, str]]] = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results of mdtest. Its table has the largest, smallest and mean rate over its iterations; the mean is taken.
+"""Results of mdtest. Its table has the largest, smallest and mean rate over the iterations; the mean is imported.
 
 Its rates are items over the time between two barriers around all tasks. With `-P` a second table has the times of the
 same phases, with `-Z` it stands alone. Its values are seconds, whatever its heading says (mdtest 3.3 to 4.1 print

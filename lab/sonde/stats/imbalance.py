@@ -25,8 +25,8 @@ _SLOW_TASK_SHARE = 0.75
 def compute_straggler_threshold(times_or_rates: ArrayLike) -> float:
     """Returns the factor relative to the median above which a member is a straggler.
 
-    Used for tasks, nodes and streams. `times_or_rates` are times or rates above 0; they are compared as logarithms, on
-    which both scatter symmetrically."""
+    It applies to tasks, nodes and streams. `times_or_rates` are times or rates above 0; they are compared as
+    logarithms, on which both scatter symmetrically."""
     return max(
         MIN_SLOWDOWN, float(np.exp(MIN_DEVIATIONS * compute_robust_sd(np.log(np.asarray(times_or_rates, dtype=float)))))
     )

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cuts a series of slices into segments of constant level.
 
-A cut is made where both sides differ by rank (Mann-Whitney, so that single outliers do not count) and their medians
+A cut is placed where both sides differ by rank (Mann-Whitney, so that single outliers do not count) and their medians
 differ by a relevant amount. The threshold is well above that of independent noise, because neighboring slices are
 correlated.
 """

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rate over time as a shape: how far two curves are apart, whatever their level and their length.
+"""Compares rates over time by shape: the distance of two curves, independent of their level and length.
 
-A curve is turned into the share of all bytes that had moved by each share of the time. The area between two such
-curves lies between 0 and 0.5 (it is the Wasserstein distance of the normalized curves). What is far is learned from
-reference runs: each is compared with the others.
-"""
+A curve is turned into the share of all bytes that had moved by each share of the time. The area between two such curves
+lies between 0 and 0.5 (it is the Wasserstein distance of the normalized curves). The limit follows from the reference
+runs: each is compared with the others."""
 
 from __future__ import annotations
 
@@ -45,8 +44,8 @@ def compute_area_between_curves(first_curve: Floats, second_curve: Floats) -> fl
 
 @dataclass(frozen=True)
 class ReferenceBand:
-    """Reference runs as a band: their median curve, the range of all of them, and how far one of them lies from
-    the others by chance. `limit` is None below `ENOUGH` runs: nobody knows then."""
+    """Reference runs as a band: their median curve, the range of all of them, and how far one of them lies from the
+    others by chance. `limit` is None below `ENOUGH` runs, because it cannot be estimated then."""
 
     curve: Floats
     low: Floats

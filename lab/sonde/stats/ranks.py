@@ -2,7 +2,7 @@
 """Ranks: of one array, of a window that moves over many series at once, and how likely a rank sum is by chance.
 
 Real I/O noise is one-sided and heavy-tailed (one run in seven is more than a fifth too slow, hardly any is a fifth too
-fast), so everything that decides here looks at ranks and medians, never at means.
+fast), so all decisions are based on ranks and medians, never on means.
 """
 
 from __future__ import annotations

@@ -112,11 +112,12 @@ def estimate_detectable_drop(rates_before: ArrayLike, rates_after: ArrayLike) ->
     could not reach that level with so few runs, or where there is no noise to judge by.
 
     Both sides are drawn again from their own residuals, so heavy and one-sided noise counts as it is. A residual about
-    a median of few runs is too small, and the extremes that decide a test of few runs are rarely among them: the
-    factor of `_compute_small_sample_factor` makes up for both. With it the mean power at the stated drop is 0.80 within
-    0.05 for 8 runs a side and more, and noise that is normal, Laplace, Student with 3 degrees of freedom, uniform or
-    one-sided (gamma with shape 0.5 and 1). Five or six runs a side cannot tell these kinds apart: there it lies between
-    0.72 (the most one-sided noise) and 0.89 (noise without tails), and within 0.05 for the kinds between them.
+    a median of few runs is too small, and the extremes that decide a test of few runs are rarely among them: the factor
+    of `_compute_small_sample_factor` makes up for both. With it the mean power at the stated drop is 0.80 within 0.05
+    for 8 runs a side and more, and noise that is normal, Laplace, Student with 3 degrees of freedom, uniform or
+    one-sided (gamma with shape 0.5 and 1). With five or six runs per side the kinds cannot be distinguished: the factor
+    is between 0.72 (the most one-sided noise) and 0.89 (noise without tails), and within 0.05 for the kinds between
+    them.
     """
     old, new = _convert_to_logarithms(rates_before), _convert_to_logarithms(rates_after)
     if 1.0 / _count_divisions_into_groups(old.size, new.size) > _SIGNIFICANCE_LEVEL or min(old.size, new.size) < 2:
@@ -148,7 +149,8 @@ def _find_detectable_shifts(old_samples: Floats, new_samples: Floats, max_probab
 
 
 def _compute_small_sample_factor(run_count: int) -> float:
-    """What residuals of so few runs in all lack; found by simulation over the six kinds of noise named above."""
+    """Factor by which residuals of so few runs underestimate the noise. It was simulated for the six kinds of noise
+    named above."""
     return 1 + 1.6 / run_count + 9 / run_count**2
 
 

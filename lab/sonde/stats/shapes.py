@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a rate over time looks like, by name: each shape is fitted to the curve, and the best one must earn its name.
+"""Names the shape of a rate over time. Each shape is fitted to the curve; the best fit is named only if it explains
+enough more than a flat line.
 
 Fits are least squares on logarithms (noise of rates multiplies), with a floor so that a standstill is a deep dip and
 not minus infinity. A shape with more free parameters gets a penalty (Schwarz's criterion, each freedom three times over
@@ -34,8 +35,8 @@ _MAX_RAMP_BYTE_SHARE = 0.40
 
 @dataclass(frozen=True)
 class RateShape:
-    """A named shape. `start` and `end` say where it shows, as shares of the time; `depth` is the share of the rate that
-    it takes away where it is strongest; `period` is the share of the time between two dips, `count` how many there are.
+    """A named shape. `start` and `end` are its begin and end, as fractions of the time; `depth` is the largest fraction
+    of the rate that is lost; `period` is the share of the time between two dips, `count` how many there are.
     """
 
     name: RateShapeName
@@ -109,7 +110,7 @@ def _compute_information_criterion(fit: _Fit, value_count: int) -> float:
 
 
 def _convert_to_lost_share(log_difference: float) -> float:
-    """Share of the rate that a difference of logarithms, above 0, takes away."""
+    """Fraction of the rate that is lost by a decrease of its logarithm (above 0)."""
     return 1.0 - float(np.exp(-log_difference))
 
 

@@ -14,10 +14,9 @@ limits from "first look is enough" to "never": it covered in 93 to 97 of 100 (93
 hold it to 95 of 100 within 2 and what chance does to 1,000 trials (``tests/lab/stats/test_stopping.py``).
 With a correlation of 0.4, as raw series over months have, it covers in 85 to 95 of 100.
 
-What compares several such samples (a ratio of two sides, a slope over several cells) is asked at a level of its own
-(`adjust_level_for_looks`): all must be narrow before the last one stops, so less is lost by looking than at one median.
-Two sides without a difference would differ in up to 5.8 of 100 comparisons.
-"""
+A number from several such samples (a ratio of two sides, a slope over several cells) has a level of its own
+(`adjust_level_for_looks`): all samples must be narrow before the last one stops, so repeated looks cost less than for
+one median. Two sides without a difference would differ in up to 5.8 of 100 comparisons."""
 
 from __future__ import annotations
 
@@ -94,7 +93,7 @@ class StopRule:
     max_half_width: float | None = None  # half the interval over the median; None: `least` repeats, whatever they give
 
     def classify_look(self, run_count: int) -> InterimLook:
-        """Which look it is after so many runs."""
+        """Returns the look that takes place after so many runs."""
         if self.max_half_width is None or self.min_runs >= self.max_runs:
             return InterimLook.ONLY
         first = max(self.min_runs, MIN_RUNS)
@@ -168,7 +167,8 @@ def compute_intervals_of_samples(
 
 @cache
 def _choose_order_statistics(value_count: int, confidence: float) -> tuple[int, float, float]:
-    """Which pair of order statistics (from 1), how far on the way to the next pair inwards, and what stretches it.
+    """Returns the rank of the outer order statistic (from 1), the fraction of the distance to the next inner pair, and
+    the factor that stretches the interval.
 
     Where even the range covers too rarely it is stretched, as if the noise were normal.
     """
@@ -188,7 +188,7 @@ def _choose_order_statistics(value_count: int, confidence: float) -> tuple[int, 
 
 
 def _estimate_rank_autocorrelation(sample_rows: Floats) -> Floats:
-    """Lag-1 correlation of ranks, its bias taken off (Kendall 1954), drawn towards none where there are few values."""
+    """Lag-1 correlation of ranks, corrected for bias (Kendall 1954) and shrunk towards 0 for few values."""
     count = sample_rows.shape[1]
     ranks = np.argsort(np.argsort(sample_rows, axis=1), axis=1) - (count - 1) / 2
     raw = np.sum(ranks[:, 1:] * ranks[:, :-1], axis=1) / np.sum(ranks * ranks, axis=1)

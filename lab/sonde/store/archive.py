@@ -221,8 +221,8 @@ class Archive:
 
     def recover_unfinished_runs(self) -> list[Path]:
         """Finishes what processes left that died: runs that were written, and removals and imports that were under way.
-        What a run measured is kept; its status is "lost" or as its writer left it. Returns the folders of the runs that
-        this call brought in, and nobody else's.
+        Keeps the data of these runs; their status is "lost" unless their writer recorded another one. Returns the
+        folders of the runs that this call brought in, and nobody else's.
 
         Only what belongs to the caller or to root is finished. Runs of other users are left alone and reported.
         """
@@ -377,7 +377,8 @@ def _is_run_directory_of_caller(
 def _finish_removal(
     archive_directory: ConfinedDirectory, parent_directory: ConfinedDirectory, folder_name: str
 ) -> None:
-    """Removes the rest of a run whose remover died, or what a dead import held: it comes again with the next import."""
+    """Finishes the removal of a run whose remover died, and removes partial runs of a dead import; the next import adds
+    those again."""
     last = SUMMARY_FILE if folder_name.startswith(_REMOVED_PREFIX) else owner.OWNER_FILE
     if folder_name.startswith(IMPORTING_PREFIX) and owner.may_have_live_writer(parent_directory):
         return

@@ -109,7 +109,8 @@ class Catalog:
         return sorted(f"{self.root / row['folder']} {row['problem']}; it was skipped." for row in rows)
 
     def query_sources(self, query: Callable[[Catalog], QueryResult]) -> QueryResult:
-        """Returns the result of `query`; repeats it when another process replaced a file of the index meanwhile."""
+        """Returns the result of `query`, and repeats the query if another process replaced a file of the index
+        meanwhile."""
         return self._retry_if_replaced(lambda: query(self))
 
     def list_column_readers(self, table_name: str) -> list[Callable[[Sequence[str]], Any]]:

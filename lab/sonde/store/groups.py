@@ -23,7 +23,7 @@ _GROUP_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,120}")
 
 
 def check_group_name(group_name: str) -> str:
-    """The name, or a sentence about why no group can have it."""
+    """Returns the name. Raises UserError if no group can have it."""
     if not _GROUP_NAME.fullmatch(group_name):
         raise UserError(
             f'"{group_name}" cannot be the name of a group; it begins with a letter or digit and goes on with up to '

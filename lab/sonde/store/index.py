@@ -11,9 +11,8 @@ that changed. Deleting the index costs time and nothing else.
     sonde-archive/.index/8/2026-11~1795305600123456789.runs.parquet
                            2026-11~1795305600123456789.phases.parquet
 
-A folder that changed within the last two seconds may change again without another time stamp. What was read then is
-marked with an `r` and is read again next time.
-"""
+A folder that changed within the last two seconds may change again without another time stamp. Rows that were read
+within these two seconds are marked with an `r` and read again next time."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def _make_substring_test(substring: str) -> Callable[[Any], Any]:
 
 
 def _mask_lists_with_text(list_column: Any, searched_text: str) -> Any:
-    """Which lists hold the word."""
+    """Marks the rows whose list contains the text."""
     chunk = combine_chunks(list_column)
     hits_by_row = np.zeros(len(chunk), dtype=bool)
     hits = compute.fill_null(compute.equal(compute.list_flatten(chunk), searched_text), False)

@@ -22,7 +22,7 @@ from sonde.telemetry.metrics import COUNTER_METRICS
 
 @dataclass(frozen=True)
 class CounterKey:
-    """Which series: of one metric of one part on one host."""
+    """Key of a series: one metric of one part on one host."""
 
     host: str
     source: str

@@ -38,8 +38,8 @@ class ReadCounters:
 def count_phase_reads(run: RecordedRun, phase: PhaseRecord) -> ReadCounters | None:
     """The counters of the storage under the target during a phase, on the node that was sampled.
 
-    None when nothing counts these bytes: without telemetry, for file systems that compress, for network file systems
-    other than NFS (their clients count bytes from their caches too), and for a phase that the samples do not surround.
+    None if no counter applies: without telemetry, for file systems that compress, for network file systems other than
+    NFS (their clients count bytes from their caches too), and if no samples enclose the phase.
     """
     epoch, end = find_run_start_time(run), phase.end
     if epoch is None or end is None or end.t <= phase.begin.t:

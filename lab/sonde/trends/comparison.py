@@ -100,7 +100,8 @@ def compare_sides(
 ) -> Comparison:
     """Compares every number that both sides have. Raises UserError when there is none.
 
-    Changed is what differs by `smallest_change` or more and by a rank test that knows how many numbers are looked at.
+    A number has changed if it differs by `smallest_change` or more and the rank test is significant after adjustment
+    for the number of compared numbers.
     """
     old, new = collect_values_by_number(side_before.runs), collect_values_by_number(side_after.runs)
     both = pair_comparable_values(old, new)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which events are drawn in the charts of histories, and the numbers that join their lines with a table."""
+"""Selects the events that are drawn in charts of histories, and numbers them for the table next to the chart."""
 
 from __future__ import annotations
 

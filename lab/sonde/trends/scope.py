@@ -57,7 +57,7 @@ class JointChangeExplanation:
 
     @classmethod
     def from_json(cls, explanation_document: Mapping[str, Any]) -> JointChangeExplanation:
-        """The explanation that `dataclasses.asdict` made a JSON object of."""
+        """Rebuilds the explanation from the JSON object that `dataclasses.asdict` made."""
         scopes = tuple(
             Scope(**{**scope, "spans": {name: (span[0], span[1]) for name, span in scope["spans"].items()}})
             for scope in explanation_document["scopes"]
@@ -72,9 +72,9 @@ UNEXPLAINED = JointChangeExplanation((), 1, 0, 0, "unknown", "one of several exp
 def group_changes_by_size(log_ratios_with_errors: Sequence[tuple[float, float]]) -> list[list[int]]:
     """Positions of changes that have one direction and about one size, the largest first.
 
-    `log_ratios_with_errors` are logarithms of ratios, each with its standard error. What is half as large as the
-    largest of a part, or may be within the error of both, belongs to it: one cause rarely slows different tests by the
-    same share."""
+    `log_ratios_with_errors` are logarithms of ratios, each with its standard error. A change that is at least half as
+    large as the largest one of a group, or may be within the error of both, belongs to that group: one cause rarely
+    slows different tests by the same share."""
     parts: list[list[int]] = []
     for down in (True, False):
         indexes = [index for index, (size, _) in enumerate(log_ratios_with_errors) if (size < 0) == down]

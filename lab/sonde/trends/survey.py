@@ -140,8 +140,8 @@ def _split_into_segments_at_changes(history: History, changes: Sequence[Change])
 
 @dataclass(frozen=True)
 class _NoiseEstimate:
-    """What the runs that noise is learned from say: their segments, the robust standard deviation of the rest, and the
-    drop that would show."""
+    """Noise of a history, estimated from its training runs: their segments, the robust standard deviation of the
+    residuals, and the smallest drop that would be detected."""
 
     values: Floats
     parts: tuple[Segment, ...]

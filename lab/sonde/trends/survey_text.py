@@ -73,7 +73,7 @@ def _describe_short_histories(short_history_count: int) -> str:
 
 
 def _describe_still_slower(survey: Survey) -> str:
-    """Which histories have not recovered from an earlier drop; empty if all have."""
+    """Names the histories that have not recovered from an earlier drop; empty if all have."""
     still = [item for item in survey.analyses if item.is_still_slower]
     if not still:
         return ""
@@ -102,8 +102,7 @@ def format_joint_dates(joint_change: JointChange) -> str:
 
 
 def describe_caveats(survey: Survey) -> str:
-    """What was found against the last runs of the histories: of those that are slower where there are, else of all;
-    "" where nothing was."""
+    """Caveats of the last runs of the slower histories, or of all histories if none is slower; "" without caveats."""
     kinds: dict[str, list[tuple[bool, CaveatCount]]] = {}
     for analysis in survey.analyses:
         for caveat in analysis.caveats:

@@ -119,7 +119,7 @@ def make_webhook_document(webhook_form: str, notice: Notice, host_name: str) -> 
 
 
 def _escape_for_slack(notice_text: str) -> str:
-    """The text without mentions and links: ``<!channel>`` would notify everybody."""
+    """Escapes mentions and links of Slack: ``<!channel>`` would notify everybody."""
     return notice_text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which probes are due, and why a due probe does not run now. Pure functions of configuration, state and time."""
+"""Determines which probes are due, and why a due probe must not run now. Pure functions of configuration, state and
+time."""
 
 from __future__ import annotations
 

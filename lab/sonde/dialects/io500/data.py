@@ -58,8 +58,8 @@ def create_ior_folders(run_directories: RunDirectories) -> None:
 
 
 def remove_benchmark_data(run_directories: RunDirectories) -> list[str]:
-    """Removes what IOR and mdtest have made below the data directory, then the directories that are empty. Returns
-    what is left there, a few names at most."""
+    """Removes what IOR and mdtest have made below the data directory, then the directories that are empty. Returns a
+    few names of files that remain."""
     top = Path(run_directories.data)
     with suppress(OSError), ConfinedDirectory.open(top) as directory:
         for part in BENCHMARK_PARTS:

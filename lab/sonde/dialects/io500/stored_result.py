@@ -19,7 +19,7 @@ def store_result_in_archive(
     archive: Archive, result_file: Path, target_directory: str, record: RecordReader
 ) -> Path | None:
     """Adds `result_file` (result.txt). `record`: of one of its phases, for the names of the system and the file system.
-    Returns the folder of the run; None when the same result is there already. Raises UserError."""
+    Returns the folder of the run; None if the archive already has the same result. Raises UserError."""
     zone = datetime.now().astimezone().tzinfo
     (imported,) = read_result_file(result_file, ImportDefaults() if zone is None else ImportDefaults(zone=zone))
     if record.run is not None:

@@ -89,7 +89,8 @@ def write_grid_page(
 
 
 def list_caveat_sentences_of_runs(runs: Mapping[IozoneCell, RecordedRun]) -> list[str]:
-    """Sentences on what the numbers of these runs are not, and what speaks against them; none where nothing does."""
+    """Sentences about numbers of these runs that are not storage numbers, and their caveats; empty if there are
+    none."""
     return _list_caveat_sentences(
         [assess_phase_rate(run, phase) for run in runs.values() for phase in run.phases if phase.begin.measured]
     )

@@ -70,7 +70,8 @@ class EchoSurvey:
 
     @contextmanager
     def open_echo_clients(self, target_names: Sequence[str]) -> Iterator[list[int]]:
-        """Device numbers of an echo client for each target; those that were not there before go again."""
+        """Yields the device number of an echo client for each target. Clients that did not exist before are removed
+        afterwards."""
         attached: list[str] = []
         try:
             for target in target_names:

@@ -157,7 +157,7 @@ def _make_published_curves(
     measured_runs: MeasuredRuns,
     x_positions: Mapping[str, float],
 ) -> tuple[list[Curve], str]:
-    """Returns the published lines of this chart and a sentence on them. A numeric axis also has places that were not
+    """Returns the published lines of this chart and a sentence on them. A numeric axis also has values that were not
     measured."""
     lines, factor, published_text = _scale_published_lines(figure, points, measured_runs)
     is_numeric = parse_axis_numbers([point.coordinates.get(figure.x) for point in points[:1]]) is not None

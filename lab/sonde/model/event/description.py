@@ -85,7 +85,7 @@ class EventDeclaration:
 
 @dataclass(frozen=True, kw_only=True)
 class EventsFile:
-    """A file of events in TOML or JSON. What it says at its top holds for events that say nothing."""
+    """A file of events in TOML or JSON. Members at the top are defaults for events that do not state them."""
 
     schema: str = declare_choice("version of this format", (EVENT_FORMAT,), required=True)
     system: str = declare_text("the system file whose ids are meant")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds comparisons that hold or fail whatever is measured: such a claim says nothing about storage."""
+"""Finds comparisons that hold or fail for any measurement: such a claim does not depend on the storage."""
 
 from __future__ import annotations
 

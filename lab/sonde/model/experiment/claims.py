@@ -2,9 +2,9 @@
 """Claims about results: ``bandwidth(write, offset="0B") / bandwidth(write, offset="256KiB") >= 1.3``.
 
 A metric names a phase and, by axis, the cells it is taken from; axes that it does not name are the same on both sides,
-and the claim must hold in each of their cells. A metric stands for the median over repeats with its interval. Functions
-look along an axis, over repeats, over nodes, or over time. Comparisons may be chained, and joined by ``and``. A limit
-may have a unit and a tolerance: ``bandwidth(write) >= 10 GB/s - 10 %``.
+and the claim must hold in each of their cells. The value of a metric is the median over repeats, with its interval.
+Functions look along an axis, over repeats, over nodes, or over time. Comparisons may be chained, and joined by ``and``.
+A limit may have a unit and a tolerance: ``bandwidth(write) >= 10 GB/s - 10 %``.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class NamedPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class Clients:
-    """The nodes and tasks that do the I/O. If nothing is said, the plan's own `tasks` say it."""
+    """The nodes and tasks that do the I/O. Without these members, `tasks` of the plan applies."""
 
     nodes: int | None = declare_plain_number("count", "client nodes", min_value=1)
     per_target: int | None = declare_plain_number(

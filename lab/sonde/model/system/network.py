@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks, links and paths; nodes, routers and servers: everything that moves bytes but keeps none."""
+"""Networks, links and paths; nodes, routers and servers: all parts that transfer bytes but do not store them."""
 
 from __future__ import annotations
 

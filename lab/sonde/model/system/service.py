@@ -34,7 +34,7 @@ _STORE_KINDS = ("raid_groups", "luns", "slices", "volumes", "drives")
 
 @dataclass(frozen=True, kw_only=True)
 class Target(SystemPart):
-    """Parts of a file system that one server keeps: OST, MDT, NSD, BeeGFS target."""
+    """Storage targets of a file system, each served by one server: OST, MDT, NSD, BeeGFS target."""
 
     kind: str = declare_choice("what it keeps", ("ost", "mdt", "mgt", "nsd", "target", "brick", "osd"), required=True)
     file_system: tuple[str, ...] = declare_references("the file system it is part of", "file_systems")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Enclosures, controllers, drives, RAID groups, LUNs, slices and volumes: where bytes are kept."""
+"""Enclosures, controllers, drives, RAID groups, LUNs, slices and volumes: the parts that store bytes."""
 
 from __future__ import annotations
 

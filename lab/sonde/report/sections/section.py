@@ -22,7 +22,7 @@ ChartWidth = Literal["wide", "narrow", "small"]
 
 @dataclass(frozen=True)
 class PhaseSection:
-    """A part of what the page shows of one phase: `draw` gives HTML and its place, or nothing when there is nothing.
+    """A section of the page about one phase: `draw` returns HTML and its width, or an empty result without data.
 
     Sections stand in the order of `rank`. Phases that only prepare others have those with `preparation`.
     """

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """I/O of the processes of this run: /proc/PID/io (proc(5)) of this process's descendants on this node.
 
-A process that ended keeps its last values, so that the sums never fall. What a process did between the last sample and
-its end is missing. The part is the name of the program.
-"""
+A process that ended keeps its last values, so that the sums never fall. I/O of a process between the last sample and
+its end is not counted. The part is the name of the program."""
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Evidence that costs no experiment: two stored runs of any plan, a slow one and one from when the machine was fast.
-
-Facts about the machine that differ between both runs speak for the causes that would change them. Rates of single
-targets relative to their peers speak for slow parts, whatever else the runs did.
-"""
+"""Evidence that costs no experiment: facts about the machine that differ between a slow run and one from when the
+machine was fast speak for the causes that would change them."""
 
 from __future__ import annotations
 
@@ -15,19 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from sonde.diagnose.hypotheses import Hypothesis
-from sonde.diagnose.likelihood import ExperimentResult
-from sonde.diagnose.measurements import TARGETS, RunMeasurement, measure_record, subtract_reference
-from sonde.model.errors import UserError
-from sonde.model.record import RECORD_FILE, read_record
 from sonde.trends.environment import read_environment
 
 # Assumptions: a cause that changes recorded facts shows in them this often; they differ without it this often.
 _CHANGED_BY_CAUSE, _CHANGED_BY_CHANCE = 0.8, 0.2
-# Experiment whose predictions for single targets hold for other plans too, by the operation of a phase.
-_TARGET_EXPERIMENT, _OPERATIONS = "every-target", ("write", "read")
-# Error of the predicted slowness of a target: other plans have other numbers of requests in its queue.
-_PLAN_DIFFERENCE_SD = 0.7
-_MIN_ACCESSED_TARGET_SHARE = 0.8  # of the targets that a phase must have accessed
 
 
 @dataclass(frozen=True)
@@ -80,40 +68,3 @@ def compare_run_environments(run_folder: Path, reference_folder: Path) -> Enviro
         tuple(name for name in common if before[name] != after[name]),
         tuple(name for name in common if before[name] == after[name]),
     )
-
-
-def measure_relative_target_rates(
-    run_folder: Path, reference_folder: Path, targets: Sequence[str]
-) -> ExperimentResult | None:
-    """Returns rates of single targets relative to their peers, without rates of phases; None when a run has none.
-
-    Raises UserError for a record that cannot be read.
-    """
-    measured, normal = (_measure_last_phase_of_each_operation(folder) for folder in (run_folder, reference_folder))
-    ratio = subtract_reference(measured, normal)
-    expected = set(targets)
-    vectors = {
-        key: values
-        for key, values in ratio.vectors.items()
-        if values.keys() <= expected and len(values) >= _MIN_ACCESSED_TARGET_SHARE * len(expected)
-    }
-    return (
-        ExperimentResult(_TARGET_EXPERIMENT, (RunMeasurement({}, vectors),), part_sd=_PLAN_DIFFERENCE_SD)
-        if vectors
-        else None
-    )
-
-
-def _measure_last_phase_of_each_operation(run_folder: Path) -> RunMeasurement:
-    """Returns the last phase of each operation, by the name of the operation."""
-    try:
-        record = read_record(run_folder / RECORD_FILE)
-    except OSError as error:
-        raise UserError(f"The record of run {run_folder.name} cannot be read: {error.strerror}.") from None
-    measurement = measure_record(record, record.phases, (), (TARGETS,))
-    vectors = {}
-    for (phase, kind), values in measurement.vectors.items():
-        begin = record.phases[phase].begin
-        if begin.direct and begin.op in _OPERATIONS:  # the predictions are for requests without client caches
-            vectors[begin.op, kind] = values
-    return RunMeasurement({}, vectors)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sonde.diagnose.archive_evidence import compare_run_environments, measure_relative_target_rates
+from sonde.diagnose.archive_evidence import compare_run_environments
 from sonde.diagnose.counter_evidence import CounterEvidence, compare_counters_of_runs
 from sonde.diagnose.description import DiagnosisExperiment
 from sonde.diagnose.diagnosis import (
@@ -42,7 +42,6 @@ from sonde.diagnose.machine_map import DiagnosedMachine, make_directory_machine,
 from sonde.diagnose.measurements import (
     RunMeasurement,
     compute_median_measurement,
-    measure_record,
     measure_scatter,
     subtract_reference,
 )
@@ -54,10 +53,10 @@ from sonde.diagnose.server_messages import MESSAGE_EXPERIMENT, find_messages
 from sonde.diagnose.simulation import Simulator
 from sonde.diagnose.stated_machine import MachineModel, UnsimulatedMachine
 from sonde.diagnose.stated_results import parse_stated_result
+from sonde.diagnose.stored_runs import measure_relative_target_rates, measure_stored_run
 from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import UserError, suggest_close_name
 from sonde.model.event import Event
-from sonde.model.record import RECORD_FILE, read_record
 from sonde.model.system import read_system
 from sonde.trends.survey import Survey
 
@@ -205,7 +204,9 @@ class DiagnosisSession:
         Where the rates of several earlier runs scatter more than the noise of a run, the result is as uncertain.
         """
         kinds = self.model.find_experiment(experiment.id).vector_kinds
-        measured, *earlier = (_measure_run_folder(folder, experiment, kinds) for folder in (run, *references))
+        measured, *earlier = (
+            measure_stored_run(folder, experiment, kinds, self.model.machine) for folder in (run, *references)
+        )
         ratio = subtract_reference(measured, compute_median_measurement(earlier))
         if not ratio.rates:
             names = ", ".join(folder.name for folder in references)
@@ -213,6 +214,8 @@ class DiagnosisSession:
         noise = self.state.noise.run_sd
         reference_sd = _SINGLE_REFERENCE_ERROR * noise / math.sqrt(len(earlier))
         result = ExperimentResult(experiment.id, (ratio,), reference_sd, scatter=measure_scatter(earlier, noise))
+        if ratio.vectors:
+            self.state = self.state.without_part_rates(run.name)  # these rates of parts count once
         self.add_result(result, run.name)
 
     def add_archive_runs(self, run_folder: Path, reference_folder: Path) -> list[str]:
@@ -226,9 +229,11 @@ class DiagnosisSession:
         hypotheses = self.model.hypotheses
         sentences = environment.describe(hypotheses) or ["The runs recorded no common facts about their machines."]
         sentences += counters.describe(hypotheses) or ["The runs have no counters; sample them with `sonde run`."]
-        result = measure_relative_target_rates(run_folder, reference_folder, self.model.machine.targets)
+        result = measure_relative_target_rates(run_folder, reference_folder, self.model.machine)
         if result is None and self.model.machine.targets:
             sentences.append("The runs have no direct phase with rates of this machine's targets in common.")
+        elif result is not None and self.state.has_part_rates(run_folder.name):
+            sentences.append(f"The rates of targets of {run_folder.name} were entered already and count once.")
         elif result is not None:
             self.add_result(result, run_folder.name)
             sentences.append(
@@ -383,18 +388,3 @@ class DiagnosisSession:
                 for item in answer.ranking
             ],
         }
-
-
-def _measure_run_folder(
-    run_folder: Path, experiment: DiagnosisExperiment, vector_kinds: Sequence[str]
-) -> RunMeasurement:
-    try:
-        record = read_record(run_folder / RECORD_FILE)
-    except OSError as error:
-        raise UserError(f"The record of run {run_folder.name} cannot be read: {error.strerror}.") from None
-    phases = [phase.id for phase in experiment.phases]
-    operations = [phase.id for phase in experiment.phases if phase.operations]
-    measurement = measure_record(record, phases, operations, vector_kinds)
-    if not measurement.rates:
-        raise UserError(f"Run {run_folder.name} has none of the phases {', '.join(phases)} of {experiment.id}.")
-    return measurement

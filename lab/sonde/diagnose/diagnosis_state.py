@@ -86,6 +86,17 @@ class DiagnosisState:
         """Returns the state with one more result."""
         return replace(self, results=(*self.results, DiagnosisResult(result, origin, is_after_fix)))
 
+    def has_part_rates(self, run_id: str) -> bool:
+        """Whether rates of single parts of this run were entered."""
+        return any(item.origin == run_id and any(run.vectors for run in item.result.runs) for item in self.results)
+
+    def without_part_rates(self, run_id: str) -> DiagnosisState:
+        """Returns the state without results of a run that have rates of single parts and none of phases."""
+        remaining = (
+            item for item in self.results if item.origin != run_id or any(run.rates for run in item.result.runs)
+        )
+        return replace(self, results=tuple(remaining))
+
     def to_json(self) -> dict[str, Any]:
         """The state as a document."""
         truth = self.truth and {

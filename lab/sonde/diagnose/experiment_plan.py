@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sonde.diagnose.description import DEFAULT_TRAITS, DiagnosisExperiment
@@ -13,6 +14,9 @@ from sonde.diagnose.measurements import NODES, TARGET_MEDIANS, TARGETS
 from sonde.model.plan import Plan
 
 _TASKS_PER_NODE = 4
+# File systems that store each file on one target, chosen by its name, and tasks for each target there: with four files
+# for each target few targets have none.
+_UNSTRIPED_KINDS, _TASKS_PER_UNSTRIPED_TARGET = ("gluster",), 4
 BYTES_PER_TARGET_MEMBER = "per_target"  # as a volume: the number of bytes for each target, over all tasks
 
 
@@ -68,6 +72,10 @@ def scale_experiment_to_machine(experiment: DiagnosisExperiment, machine: Diagno
     """Returns the experiment with as many nodes and tasks as the machine needs."""
     nodes = machine.count_nodes(experiment.clients)
     tasks_per_node = int(experiment.tasks_per_node or _TASKS_PER_NODE)
+    is_striped = machine.file_system_kind not in _UNSTRIPED_KINDS
+    if not is_striped and _has_shared_file_on_all_targets(experiment):
+        experiment = _replace_shared_file(experiment)
+        tasks_per_node = max(tasks_per_node, math.ceil(_TASKS_PER_UNSTRIPED_TARGET * len(machine.targets) / nodes))
     tasks = nodes * tasks_per_node
     document: dict[str, Any] = dict(experiment.plan or {})
     if "data" in document:
@@ -88,9 +96,22 @@ def scale_experiment_to_machine(experiment: DiagnosisExperiment, machine: Diagno
         "title": experiment.title,
         "tasks": {"processes": tasks},
     }
-    stripe_count = len(machine.targets) if experiment.files == "all_targets" else 0
+    stripe_count = (len(machine.targets) if is_striped else 1) if experiment.files == "all_targets" else 0
     only_target = machine.targets[0] if is_on_one else ""
     return ScaledExperiment(experiment, document, nodes, tasks, stripe_count, only_target)
+
+
+def _has_shared_file_on_all_targets(experiment: DiagnosisExperiment) -> bool:
+    files = (experiment.plan or {}).get("data", {}).get("files", {})
+    return experiment.files == "all_targets" and files.get("mapping") == "shared"
+
+
+def _replace_shared_file(experiment: DiagnosisExperiment) -> DiagnosisExperiment:
+    """Returns the experiment with a file for each task, where the file system stores a shared file on one target."""
+    plan = dict(experiment.plan or {})
+    plan["data"] = {**plan["data"], "files": {**plan["data"]["files"], "mapping": "per_task"}}
+    phases = tuple(replace(item, traits={**item.traits, "sharing": "per_task"}) for item in experiment.phases)
+    return replace(experiment, plan=plan, phases=phases)
 
 
 def _find_target_index(machine: DiagnosedMachine, target_id: str) -> int:

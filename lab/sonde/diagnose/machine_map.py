@@ -16,10 +16,25 @@ from typing import Any
 from sonde.diagnose.description import LOCAL, WITH_TARGETS
 from sonde.model.errors import UserError
 from sonde.model.system import System
+from sonde.model.system.parents import list_recorded_target_names
 
 # Members that name or locate a part and do not say how it behaves.
 _IDENTITY_MEMBERS = frozenset(
-    ("id", "index", "number", "title", "notes", "source", "status", "group", "nid", "nids", "address", "addresses")
+    (
+        "id",
+        "label",
+        "index",
+        "number",
+        "title",
+        "notes",
+        "source",
+        "status",
+        "group",
+        "nid",
+        "nids",
+        "address",
+        "addresses",
+    )
 )
 _MAX_REFERENCE_DEPTH = 3
 _FEW_NODES, _CORES = 4, 12
@@ -48,11 +63,18 @@ class DiagnosedMachine:
     node_count: int  # all nodes of the mount
     target_count: int  # all storage targets of the file system
     target_servers: Mapping[str, str] = field(default_factory=dict)
+    recorded_targets: Mapping[str, str] = field(default_factory=dict)  # ids of targets by their names in records
 
     @property
     def machine_kind(self) -> str:
         """Which causes and experiments are for it, as their files name it."""
         return WITH_TARGETS if self.targets else LOCAL
+
+    @cached_property
+    def file_system_kind(self) -> str:
+        """The kind of its file system, as its system file states it; empty for a directory without one."""
+        kinds = {item["id"]: str(item.get("kind", "")) for item in self.document["file_systems"]}
+        return kinds[self.file_system]
 
     @cached_property
     def document_text(self) -> str:
@@ -194,7 +216,13 @@ def read_machine(system: System, mount: str = "", most_targets: int = 0) -> Diag
         node_count=len(all_nodes),
         target_count=total,
         target_servers={item["id"]: item["server"] for item in storage if isinstance(item.get("server"), str)},
+        recorded_targets=_find_targets_by_recorded_name(system, file_system),
     )
+
+
+def _find_targets_by_recorded_name(system: System, file_system: str) -> dict[str, str]:
+    targets = system.find_targets(file_system)
+    return dict(zip(list_recorded_target_names(system, targets), targets, strict=True))
 
 
 def _make_local_machine(

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import log, sqrt
 from typing import Any
 
 from sonde.model.lines import TableLine, TargetsLine
+from sonde.model.parents import strip_host_suffix
 from sonde.model.record import PhaseRecord, RecordReader
 
 # Kinds of vectors: the mean and the median latency of operations at each target, and the rate of each node.
@@ -32,6 +33,18 @@ class RunMeasurement:
     rates: Mapping[str, float]
     vectors: Mapping[tuple[str, str], Mapping[str, float]] = field(default_factory=dict)
     messages: Mapping[str, bool] = field(default_factory=dict)
+
+    def rename_targets(self, target_ids: Mapping[str, str]) -> RunMeasurement:
+        """Returns the measurement with the ids of targets whose names in records are keys of `target_ids`."""
+
+        def find_id(name: str) -> str:
+            return target_ids.get(name) or target_ids.get(strip_host_suffix(name), name)
+
+        vectors = {
+            key: values if key[1] == NODES else {find_id(name): value for name, value in values.items()}
+            for key, values in self.vectors.items()
+        }
+        return replace(self, vectors=vectors)
 
     def to_json(self) -> dict[str, Any]:
         """Returns the form that files store."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 
@@ -17,19 +18,13 @@ def find_target_parents(system: System, path_or_id: str, is_simulated: bool = Fa
     """Returns the parents of the targets of a file system, given by path or by the id of a mount, pool or file system.
 
     If the file system is unknown, all targets count, unless two have the same name. A simulated run names targets by
-    id, Lustre by index, BeeGFS by number.
+    id, Lustre by index, BeeGFS by number, and a label replaces all of these.
     """
     file_system = _find_file_system(system, path_or_id)
     targets = system.find_targets(file_system) if file_system else system.list_part_ids("targets")
     servers: dict[str, dict[str, list[str]]] = {}
     units: dict[str, dict[str, list[str]]] = {}
-    osts = [
-        target for target in targets if _get_target(system, target).kind == "ost"
-    ]  # numbered when the file does not do so
-    names = [
-        _make_recorded_target_name(system, target, osts.index(target) if target in osts else 0, is_simulated)
-        for target in targets
-    ]
+    names = list(targets) if is_simulated else list_recorded_target_names(system, targets)
     if len(set(names)) < len(names):
         return TargetParents()
     for target, name in zip(targets, names, strict=True):
@@ -80,18 +75,27 @@ def _find_file_system(system: System, path_or_id: str) -> str:
     return with_targets[0] if len(with_targets) == 1 else ""
 
 
-def _make_recorded_target_name(system: System, target_id: str, target_number: int, is_simulated: bool) -> str:
-    """Returns the target name as in the `targets` line of a record."""
+def list_recorded_target_names(system: System, target_ids: Sequence[str]) -> list[str]:
+    """Returns the names of targets as in the `targets` line of a record of a real run, in the same order.
+
+    Lustre's targets without an index are numbered in the order of `target_ids`.
+    """
+    osts = [target for target in target_ids if _get_target(system, target).kind == "ost"]
+    return [
+        _make_recorded_target_name(system, target, osts.index(target) if target in osts else 0) for target in target_ids
+    ]
+
+
+def _make_recorded_target_name(system: System, target_id: str, target_number: int) -> str:
     item, table = system.get_part(target_id), _get_target(system, target_id)
-    if is_simulated or table.kind not in ("ost", "target"):
-        return target_id
-    if table.index is not None:
-        index = int(table.index) + item.position
-    elif table.kind == "ost":
-        index = target_number
-    else:
-        return target_id
-    return f"OST{index:04x}" if table.kind == "ost" else str(index)
+    index = None if table.index is None else int(table.index) + item.position
+    if table.label:
+        server = system.find_first_reference(target_id, "server") or ""
+        number = item.position if index is None else index
+        return table.label.replace("{id}", target_id).replace("{index}", str(number)).replace("{server}", server)
+    if table.kind == "ost":
+        return f"OST{target_number if index is None else index:04x}"
+    return str(index) if table.kind == "target" and index is not None else target_id
 
 
 def _get_target(system: System, target_id: str) -> Target:

@@ -21,7 +21,8 @@ from sonde.model.tables.members import (
 from sonde.model.tables.quantity import Quantity, ReadWriteRates
 
 FILE_SYSTEM_KINDS = (
-    "lustre", "gpfs", "beegfs", "daos", "ceph", "nfs", "xfs", "ext4", "btrfs", "zfs", "tmpfs", "swap", "other",
+    "lustre", "gpfs", "beegfs", "daos", "ceph", "gluster", "nfs", "xfs", "ext4", "btrfs", "zfs", "tmpfs", "swap",
+    "other",
 )  # fmt: skip
 # What a local file system is for, from which follows where it goes and how it is made.
 FILE_SYSTEM_PURPOSES = (
@@ -48,6 +49,9 @@ class Target(SystemPart):
     server: tuple[str, ...] = declare_references("who serves it", "servers", "nodes")
     failover: tuple[str, ...] = declare_references(
         "who serves it when that one fails; if absent, its partner", "servers", "nodes"
+    )
+    label: str = declare_text(
+        "how its servers name it, when neither id nor index does: {server}:/bricks/{index} of Gluster; {id} is the id"
     )
     capacity: Quantity | None = declare_quantity("size", "of one target; if absent, what holds it offers")
     rate: ReadWriteRates | None = declare_rates("of one target")

@@ -13,7 +13,7 @@ from sonde.model.parents import TargetParents, parse_parents
 from sonde.model.record import RecordReader
 from sonde.model.run import RecordedRun, make_recorded_run
 from sonde.model.system import System, read_system
-from sonde.model.system.parents import add_target_parents, find_target_parents
+from sonde.model.system.parents import add_target_parents, find_target_parents, list_recorded_target_names
 
 TWO = """
 schema = "sonde-system/2"
@@ -204,6 +204,46 @@ def test_target_parents_combine_several_file_systems(larger_site: System) -> Non
     assert set(find_target_parents(larger_site, "/elsewhere").levels["NSD server"]["s1"]) == {"n1", "n2"}
     assert set(find_target_parents(larger_site, "").levels["unit"]["u"]) == {"OST0001", "n1", "t"}
     assert find_target_parents(larger_site, "f", is_simulated=True).levels["OSS"] == {"s1": ("o0",), "s2": ("o1",)}
+
+
+BRICKS = """
+schema = "sonde-system/2"
+id = "bricks"
+[[servers]]
+id = "store[1-2]"
+[[targets]]
+id = "brick[1-4]"
+kind = "brick"
+index = 1
+label = "{server}:/bricks/b{index}"
+file_system = "g"
+server = "store[1-2]"
+[[targets]]
+id = "spare[1-2]"
+kind = "brick"
+label = "store1:/spare/{id}-{index}"
+file_system = "g"
+[[file_systems]]
+id = "g"
+kind = "gluster"
+"""
+
+
+def test_label_of_a_target_is_its_name_in_records(tmp_path: Path) -> None:
+    path = tmp_path / "bricks.toml"
+    path.write_text(BRICKS, encoding="utf-8")
+    system = read_system(str(path))
+    assert list_recorded_target_names(system, system.find_targets("g")) == [
+        "store1:/bricks/b1",
+        "store1:/bricks/b2",
+        "store2:/bricks/b3",
+        "store2:/bricks/b4",
+        "store1:/spare/spare1-0",
+        "store1:/spare/spare2-1",
+    ]
+    parents = find_target_parents(system, "g")
+    assert parents.find_server_of_target("store2:/bricks/b3") == "store2"
+    assert find_target_parents(system, "g", is_simulated=True).find_server_of_target("brick3") == "store2"
 
 
 def test_run_without_path_uses_its_notes_or_plan_target(larger_site: System) -> None:

@@ -16,12 +16,13 @@ def write_run(
     phase: str = "any",
     op: str = "read",
     rate: float = 1e8,
+    simulated: bool = False,
 ) -> Path:
     """A run with one phase, and the latency of requests at each target in nanoseconds."""
     folder.mkdir()
     columns = ["target", "ops", "single_ops", "single_ns", "p50_ns"]
     lines: list[dict[str, Any]] = [
-        {"type": "run", "schema": "sonde-record/2"},
+        {"type": "run", "schema": "sonde-record/2", **({"simulated": {"mount": "m"}} if simulated else {})},
         {"type": "node", "node": 0, "host": "n1", **node},
         {"type": "phase_begin", "phase": phase, "index": 0, "op": op, "backend": "posix", "direct": direct},
         {

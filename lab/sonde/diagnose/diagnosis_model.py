@@ -168,11 +168,13 @@ class DiagnosisModel:
     def compute_log_densities(self, result: ExperimentResult) -> list[Floats]:
         """Log densities of a result under each hypothesis."""
         experiment = self.find_experiment(result.experiment)
-        healthy = add_healthy_spread_to_prediction(self.get_healthy_prediction(result.experiment), result.scatter, {})
+        healthy = add_healthy_spread_to_prediction(
+            self.get_healthy_prediction(result.experiment), result.scatter, result.part_scatter
+        )
         return [
             compute_joint_log_density(
                 hypothesis,
-                add_healthy_spread_to_prediction(prediction, result.scatter, {}),
+                add_healthy_spread_to_prediction(prediction, result.scatter, result.part_scatter),
                 healthy,
                 result.runs,
                 masks,
@@ -180,6 +182,7 @@ class DiagnosisModel:
                 self.noise,
                 result.reference_sd,
                 result.part_sd,
+                result.effect_sd,
             )
             for hypothesis, prediction, masks in zip(
                 self.hypotheses, self.predictions[result.experiment], self.part_masks, strict=True
@@ -216,7 +219,7 @@ def merge_results_by_experiment(results: Sequence[ExperimentResult]) -> list[Exp
     """Joins the runs of each experiment: "unexplained" has one unknown change for all of them."""
     merged: dict[tuple[object, ...], ExperimentResult] = {}
     for result in results:
-        key = result.experiment, result.reference_sd, result.part_sd, tuple(sorted(result.scatter.items()))
+        key = result.experiment, *result.get_errors()
         earlier = merged.get(key)
         runs = (*(earlier.runs if earlier else ()), *result.runs)
         merged[key] = replace(result, runs=runs)

@@ -42,6 +42,7 @@ from sonde.diagnose.machine_map import DiagnosedMachine, make_directory_machine,
 from sonde.diagnose.measurements import (
     RunMeasurement,
     compute_median_measurement,
+    measure_part_scatter,
     measure_scatter,
     subtract_reference,
 )
@@ -53,7 +54,7 @@ from sonde.diagnose.server_messages import MESSAGE_EXPERIMENT, find_messages
 from sonde.diagnose.simulation import Simulator
 from sonde.diagnose.stated_machine import MachineModel, UnsimulatedMachine
 from sonde.diagnose.stated_results import parse_stated_result
-from sonde.diagnose.stored_runs import measure_relative_target_rates, measure_stored_run
+from sonde.diagnose.stored_runs import find_effect_sd, measure_relative_target_rates, measure_stored_run
 from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import UserError, suggest_close_name
 from sonde.model.event import Event
@@ -201,7 +202,7 @@ class DiagnosisSession:
     def add_stored_run(self, experiment: DiagnosisExperiment, run: Path, references: Sequence[Path]) -> None:
         """Adds a stored run of an experiment, compared with earlier ones. Raises UserError.
 
-        Where the rates of several earlier runs scatter more than the noise of a run, the result is as uncertain.
+        Where several earlier runs scatter more than the noise of a run and of a part, the result is as uncertain.
         """
         kinds = self.model.find_experiment(experiment.id).vector_kinds
         measured, *earlier = (
@@ -211,9 +212,15 @@ class DiagnosisSession:
         if not ratio.rates:
             names = ", ".join(folder.name for folder in references)
             raise UserError(f"Runs {run.name} and {names} have no phase of {experiment.id} in common.")
-        noise = self.state.noise.run_sd
-        reference_sd = _SINGLE_REFERENCE_ERROR * noise / math.sqrt(len(earlier))
-        result = ExperimentResult(experiment.id, (ratio,), reference_sd, scatter=measure_scatter(earlier, noise))
+        noise = self.state.noise
+        result = ExperimentResult(
+            experiment.id,
+            (ratio,),
+            reference_sd=_SINGLE_REFERENCE_ERROR * noise.run_sd / math.sqrt(len(earlier)),
+            scatter=measure_scatter(earlier, noise.run_sd),
+            part_scatter=measure_part_scatter(earlier, noise.part_sd),
+            effect_sd=find_effect_sd(run),
+        )
         if ratio.vectors:
             self.state = self.state.without_part_rates(run.name)  # these rates of parts count once
         self.add_result(result, run.name)

@@ -41,6 +41,8 @@ class DiagnosisResult:
             "reference_sd": self.result.reference_sd,
             "part_sd": self.result.part_sd,
             "scatter": dict(self.result.scatter),
+            "effect_sd": self.result.effect_sd,
+            "part_scatter": [[*key, value] for key, value in self.result.part_scatter.items()],
             "origin": self.origin,
             "confirms": self.confirms,
         }
@@ -54,6 +56,8 @@ class DiagnosisResult:
             float(document["reference_sd"]),
             float(document.get("part_sd", 0)),
             {str(phase): float(value) for phase, value in document.get("scatter", {}).items()},
+            float(document.get("effect_sd", 0)),
+            {(str(phase), str(kind)): float(value) for phase, kind, value in document.get("part_scatter", ())},
         )
         return cls(result, str(document["origin"]), bool(document["confirms"]))
 

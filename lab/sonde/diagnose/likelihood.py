@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from sonde.diagnose.experiment_plan import ScaledExperiment
-from sonde.diagnose.hypotheses import UNEXPLAINED, Hypothesis
+from sonde.diagnose.hypotheses import FAULT, UNEXPLAINED, Hypothesis
 from sonde.diagnose.machine_map import DiagnosedMachine
 from sonde.diagnose.measurements import NODES, RunMeasurement
 from sonde.diagnose.noise import NoiseModel
 from sonde.diagnose.predictions import Prediction, VectorPrediction
+from sonde.diagnose.real_effects import add_real_effect_error, list_partial_effects
 from sonde.diagnose.unknown_causes import compute_unexplained_densities
 from sonde.stats.ranks import Floats
 
@@ -25,6 +26,8 @@ class ExperimentResult:
     `reference_sd` is the error of the reference as a standard deviation of logarithms: zero for a long history.
     `part_sd` is the error of what is predicted for a slow part, when another plan than the experiment's was run.
     `scatter` is the standard deviation between several runs of the reference beyond the noise of a run, by phase.
+    `part_scatter` is the same of parts relative to their peers, by (phase, kind) of vectors.
+    `effect_sd` is the error of simulated effects as a share of them: zero for runs on the model.
     """
 
     experiment: str
@@ -32,6 +35,13 @@ class ExperimentResult:
     reference_sd: float = 0.0
     part_sd: float = 0.0
     scatter: Mapping[str, float] = field(default_factory=dict)
+    effect_sd: float = 0.0
+    part_scatter: Mapping[tuple[str, str], float] = field(default_factory=dict)
+
+    def get_errors(self) -> tuple[object, ...]:
+        """Returns all errors, which are equal for results that can be joined."""
+        scatters = tuple(sorted(self.scatter.items())), tuple(sorted(self.part_scatter.items()))
+        return self.reference_sd, self.part_sd, self.effect_sd, *scatters
 
 
 class PartMasks:
@@ -76,6 +86,7 @@ def compute_joint_log_density(
     noise_model: NoiseModel,
     reference_sd: float = 0.0,
     part_sd: float = 0.0,
+    effect_sd: float = 0.0,
 ) -> Floats:
     """Returns log densities of all runs together, with strengths as first and members as second axis."""
     if prediction.messages:
@@ -91,9 +102,17 @@ def compute_joint_log_density(
             expected, run_measurements, part_masks, members, noise_model, reference_sd, part_sd
         )
 
-    return _combine_exposed_and_other_parts(
-        compute_density_of_runs, prediction, healthy_prediction, part_masks, experiment
-    )
+    effects = [(0.0, prediction)]
+    if effect_sd and hypothesis.kind == FAULT:
+        effects = [(0.0, add_real_effect_error(prediction, effect_sd))]
+        if hypothesis.group is not None and not experiment.description.is_contrast:
+            effects = list_partial_effects(effects[0][1], healthy_prediction, experiment)
+    densities = [
+        log_share
+        + _combine_exposed_and_other_parts(compute_density_of_runs, effect, healthy_prediction, part_masks, experiment)
+        for log_share, effect in effects
+    ]
+    return np.asarray(np.logaddexp.reduce(densities))
 
 
 def compute_message_densities(prediction: Prediction, run_measurements: Sequence[RunMeasurement]) -> Floats:

@@ -176,3 +176,22 @@ def measure_scatter(measurements: Sequence[RunMeasurement], noise: float) -> dic
         if len(values) > 2 and (excess := statistics.variance(values) - noise**2) > 0:
             scatter[phase] = sqrt(excess * (len(values) - 1) / max(len(values) - 3, _MIN_DEGREES_OF_FREEDOM))
     return scatter
+
+
+def measure_part_scatter(measurements: Sequence[RunMeasurement], noise: float) -> dict[tuple[str, str], float]:
+    """Standard deviation of parts relative to their peers between runs, by (phase, kind) of vectors, beyond the `noise`
+    of a part; empty for fewer than three runs. All parts of a vector count together."""
+    scatter: dict[tuple[str, str], float] = {}
+    for key in dict.fromkeys(key for item in measurements for key in item.vectors):
+        vectors = [item.vectors[key] for item in measurements if key in item.vectors]
+        names = [name for name in vectors[0] if all(name in vector for vector in vectors)]
+        freedom = (len(vectors) - 1) * (len(names) - 1)
+        if len(vectors) < 3 or freedom < 1:
+            continue
+        rows = [[vector[name] for name in names] for vector in vectors]
+        relative = [[value - statistics.fmean(row) for value in row] for row in rows]
+        means = [statistics.fmean(column) for column in zip(*relative, strict=True)]
+        squares = sum((value - mean) ** 2 for row in relative for value, mean in zip(row, means, strict=True))
+        if (excess := squares / freedom - noise**2) > 0:
+            scatter[key] = sqrt(excess * freedom / max(freedom - 2, _MIN_DEGREES_OF_FREEDOM))
+    return scatter

@@ -15,11 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from sonde.diagnose.diagnosis_model import DiagnosisModel
-from sonde.diagnose.hypotheses import UNEXPLAINED
+from sonde.diagnose.hypotheses import FAULT, UNEXPLAINED
 from sonde.diagnose.likelihood import ExperimentResult
 from sonde.diagnose.measurements import RunMeasurement
 from sonde.diagnose.posterior import Posterior
 from sonde.diagnose.predictions import add_healthy_spread_to_prediction
+from sonde.diagnose.real_effects import add_real_effect_error
 from sonde.stats.ranks import Floats
 
 # Results contradict a hypothesis when they are less probable than this, over all experiments together.
@@ -71,9 +72,13 @@ def _compute_tail_probabilities(
     """Probability that each phase and part of a run is as slow as measured."""
     experiment = model.find_experiment(result.experiment)
     prediction = add_healthy_spread_to_prediction(
-        model.predictions[result.experiment][hypothesis_index], result.scatter, {}
+        model.predictions[result.experiment][hypothesis_index], result.scatter, result.part_scatter
     )
-    healthy = add_healthy_spread_to_prediction(model.get_healthy_prediction(result.experiment), result.scatter, {})
+    if model.hypotheses[hypothesis_index].kind == FAULT:
+        prediction = add_real_effect_error(prediction, result.effect_sd)
+    healthy = add_healthy_spread_to_prediction(
+        model.get_healthy_prediction(result.experiment), result.scatter, result.part_scatter
+    )
     masks = model.part_masks[hypothesis_index]
     exposed = masks.select_exposed_parts(experiment)
     exposed_weights, unexposed_weight = weights @ exposed, float(np.sum(weights @ (1 - exposed)))

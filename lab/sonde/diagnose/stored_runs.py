@@ -14,6 +14,7 @@ from sonde.diagnose.description import DiagnosisExperiment
 from sonde.diagnose.likelihood import ExperimentResult
 from sonde.diagnose.machine_map import DiagnosedMachine
 from sonde.diagnose.measurements import TARGETS, RunMeasurement, measure_record, subtract_reference
+from sonde.diagnose.real_effects import REAL_EFFECT_SD
 from sonde.model.errors import UserError
 from sonde.model.record import RECORD_FILE, RecordReader, read_record
 
@@ -22,6 +23,12 @@ _TARGET_EXPERIMENT, _OPERATIONS = "every-target", ("write", "read")
 # Error of the predicted slowness of a target: other plans have other numbers of requests in its queue.
 _PLAN_DIFFERENCE_SD = 0.7
 _MIN_ACCESSED_TARGET_SHARE = 0.8  # of the targets that a phase must have accessed
+
+
+def find_effect_sd(run_folder: Path) -> float:
+    """Error of simulated effects in a run, as a share of them: zero for a run on the model."""
+    line = _read_run_record(run_folder).run
+    return 0.0 if line is not None and line.simulated else REAL_EFFECT_SD
 
 
 def measure_stored_run(
@@ -56,7 +63,12 @@ def measure_relative_target_rates(
         if values.keys() <= expected and len(values) >= _MIN_ACCESSED_TARGET_SHARE * len(expected)
     }
     return (
-        ExperimentResult(_TARGET_EXPERIMENT, (RunMeasurement({}, vectors),), part_sd=_PLAN_DIFFERENCE_SD)
+        ExperimentResult(
+            _TARGET_EXPERIMENT,
+            (RunMeasurement({}, vectors),),
+            part_sd=_PLAN_DIFFERENCE_SD,
+            effect_sd=find_effect_sd(run_folder),
+        )
         if vectors
         else None
     )

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Effects on a real machine that deviate from the simulated ones, and faults that spare an operation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from target_runs import write_run
+
+from sonde.diagnose.diagnosis_model import DiagnosisModel, merge_results_by_experiment
+from sonde.diagnose.hypotheses import NOTHING, UNEXPLAINED
+from sonde.diagnose.likelihood import ExperimentResult
+from sonde.diagnose.measurements import TARGET_MEDIANS, TARGETS, RunMeasurement
+from sonde.diagnose.predictive_check import check_runs_against_hypothesis
+from sonde.diagnose.real_effects import REAL_EFFECT_SD, add_real_effect_error, list_partial_effects
+from sonde.diagnose.stored_runs import find_effect_sd
+
+SLOW_TARGET = "slow-target:t0-t7"
+
+
+def find_index(model: DiagnosisModel, hypothesis_id: str) -> int:
+    return next(index for index, item in enumerate(model.hypotheses) if item.id == hypothesis_id)
+
+
+def make_result(write: float, slow_part: float, effect_sd: float) -> ExperimentResult:
+    """All targets are as before but t3; the simulated effect of a slow part on the rate is larger."""
+    parts = {**dict.fromkeys((f"t{index}" for index in range(8)), 0.0), "t3": slow_part}
+    vectors = {("write", kind): parts for kind in (TARGETS, TARGET_MEDIANS)}
+    return ExperimentResult(
+        "every-target", (RunMeasurement({"write": write, "read": 0.0}, vectors),), effect_sd=effect_sd
+    )
+
+
+def test_real_slow_target_is_recognized_by_its_part(model: DiagnosisModel) -> None:
+    index = find_index(model, SLOW_TARGET)
+    simulated, real = (
+        model.compute_posterior([make_result(-0.15, -4.2, effect_sd)]) for effect_sd in (0.0, REAL_EFFECT_SD)
+    )
+    assert real.hypothesis_probabilities[index] > 0.9 > simulated.hypothesis_probabilities[index]
+    assert real.compute_part_probabilities(index)["t3"] > 0.98
+    assert not check_runs_against_hypothesis(
+        model, real, [make_result(-0.15, -4.2, REAL_EFFECT_SD)], index
+    ).is_contradicted
+
+
+def test_real_result_without_a_change_is_healthy(model: DiagnosisModel) -> None:
+    posterior = model.compute_posterior([make_result(0.0, 0.0, REAL_EFFECT_SD)])
+    probabilities = dict(zip((item.id for item in model.hypotheses), posterior.hypothesis_probabilities, strict=True))
+    assert max(probabilities, key=lambda name: probabilities[name]) == NOTHING
+    assert probabilities[UNEXPLAINED] < probabilities[NOTHING]
+
+
+def test_spared_operations_are_predicted_as_healthy(model: DiagnosisModel) -> None:
+    experiment = model.find_experiment("every-target")
+    prediction = model.predictions[experiment.id][find_index(model, SLOW_TARGET)]
+    healthy = model.get_healthy_prediction(experiment.id)
+    effects = list_partial_effects(prediction, healthy, experiment)
+    assert np.sum(np.exp([share for share, _ in effects])) == pytest.approx(1)
+    assert len(effects) == 4
+    share, all_affected = effects[0]
+    assert np.exp(share) == pytest.approx(0.64)
+    assert all_affected.rates["write"] == prediction.rates["write"]
+    spared = effects[-1][1]
+    assert not np.any(spared.rates["write"][0])
+    assert not np.any(spared.vectors["write", TARGETS].inside)
+    only_reads_affected = effects[2][1]
+    assert not np.any(only_reads_affected.rates["write"][0])
+    assert only_reads_affected.rates["read"] == prediction.rates["read"]
+
+
+def test_error_of_a_real_effect_is_proportional_to_it(model: DiagnosisModel) -> None:
+    prediction = model.predictions["every-target"][find_index(model, SLOW_TARGET)]
+    mean, sd = prediction.rates["write"]
+    wider = add_real_effect_error(prediction, 0.5).rates["write"]
+    assert wider[0] is mean
+    assert wider[1] ** 2 - sd**2 == pytest.approx((0.5 * mean) ** 2)
+
+
+def test_runs_on_the_model_have_no_error_of_real_effects(tmp_path: Path) -> None:
+    real = write_run(tmp_path / "real", {}, {"OST0000": 1000})
+    assert find_effect_sd(real) == REAL_EFFECT_SD
+    simulated = write_run(tmp_path / "simulated", {}, {"t0": 1000}, simulated=True)
+    assert find_effect_sd(simulated) == 0
+
+
+def test_results_with_other_errors_are_not_merged() -> None:
+    real = make_result(-0.5, -4.2, REAL_EFFECT_SD)
+    merged = merge_results_by_experiment([real, replace(real, effect_sd=0.0), real])
+    assert [(len(item.runs), item.effect_sd) for item in merged] == [(2, REAL_EFFECT_SD), (1, 0.0)]

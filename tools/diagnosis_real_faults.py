@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "lab"), str(ROOT / "tools")]
 
 from real_faults import REAL_FAULTS, LoopFileSystem, find_missing_need, open_loop_file_system  # noqa: E402
-from real_trials import RealMachine, parse_trial_options, run_trials  # noqa: E402
+from real_trials import RealMachine, make_trial_parser, run_trials  # noqa: E402
 from sonde.conduct.run import RunSetup, conduct_run  # noqa: E402
 from sonde.diagnose.diagnosis_session import DiagnosisSession  # noqa: E402
 from sonde.diagnose.diagnosis_state import DiagnosisState  # noqa: E402
@@ -50,7 +50,7 @@ class LocalMachine(RealMachine[LoopFileSystem]):
 
 def main() -> int:
     """Does rounds of trials and prints the table. Exit code 3 without root or control groups."""
-    options = parse_trial_options(__doc__)
+    options = make_trial_parser(__doc__).parse_args()
     if missing := find_missing_need():
         print(f"No real fault can be planted here: {missing}.", file=sys.stderr)
         return 3

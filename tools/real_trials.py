@@ -108,15 +108,15 @@ class RealMachine(ABC, Generic[Storage]):
         }
 
 
-def parse_trial_options(description: str | None) -> argparse.Namespace:
-    """The options that all tools with planted real faults have."""
+def make_trial_parser(description: str | None) -> argparse.ArgumentParser:
+    """Returns a parser of the options that all tools with planted real faults have."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--rounds", type=int, default=5, help="times that each fault is planted")
     parser.add_argument("--minutes", type=float, default=60, help="no further trial after this time")
     parser.add_argument("--seed", type=int, default=1, help="of the drawn strengths and parts")
     parser.add_argument("--only", default="", help="faults whose names have this text")
     parser.add_argument("--out", type=Path, help="file to which a JSON line is appended for each trial")
-    return parser.parse_args()
+    return parser
 
 
 def run_trials(

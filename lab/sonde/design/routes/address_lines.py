@@ -78,6 +78,10 @@ def _add_link_line(link_details: LinkDetails, line: str) -> LinkDetails:
         link_details = replace(link_details, link_address=link[1])
     elif vlan := re.match(r"\s+vlan protocol (\S+) id (\d+)", line):
         link_details = replace(link_details, vlan=int(vlan[2]), vlan_protocol=vlan[1])
+    elif key := re.match(r"\s+ipoib pkey\s+(0x[0-9a-f]+)", line):
+        link_details = replace(link_details, kind="ipoib", partition_key=int(key[1], 16))
+    elif re.match(r"\s+dummy\b", line):
+        link_details = replace(link_details, kind="dummy")
     elif re.match(r"\s+bond(_slave)? ", line):
         number = _find_following_word(line, "ad_aggregator(?:_id)?")
         link_details = replace(
@@ -86,6 +90,9 @@ def _add_link_line(link_details: LinkDetails, line: str) -> LinkDetails:
             lacp_partner=_find_following_word(line, "ad_partner_mac"),
             has_port_failed=_find_following_word(line, "mii_status") == "DOWN",
         )
+        if mode := re.match(r"\s+bond mode (\S+) miimon (\d+)", line):
+            is_watching = mode[2] != "0" or _find_following_word(line, "arp_interval") not in ("", "0")
+            link_details = replace(link_details, kind="bond", bond_mode=mode[1], watches_ports=is_watching)
     if sizes := re.search(r"\bgso_max_size (\d+) gso_max_segs (\d+)", line):
         link_details = replace(link_details, gso_bytes=int(sizes[1]), gso_segments=int(sizes[2]))
     return link_details

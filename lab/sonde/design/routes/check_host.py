@@ -25,8 +25,10 @@ from sonde.model.system import System
 _IP_MEMBERS = ("rules", "routes", "addresses", "settings", "options", "neighbors")
 _OTHER_LNET = ("LNet of the other hosts",)
 _NO_CONFIGURATION = "configuration files, which set all this again at the next start"
-_NEVER_EXAMINED = ("names of hosts (/etc/hosts, DNS)", "modes of bonds", "offloads, rings and pause frames (ethtool)",
-                   "firewalls (nft, iptables)")  # fmt: skip
+_LINK_ADDRESSES = "whether the link addresses of neighbors are those of their interfaces"
+_NEVER_EXAMINED = ("names of hosts (/etc/hosts, DNS)", "hash policies of bonds",
+                   "offloads, rings and pause frames (ethtool)",
+                   "firewalls (nft, iptables)", "RDMA (ports, priorities and flow control of RoCE)")  # fmt: skip
 
 
 def check_host(
@@ -82,7 +84,7 @@ def check_host(
             *extras,
             *(f"{picture} (a picture)" for picture in host_tables.pictures),
             *(() if has_configuration else (_NO_CONFIGURATION,)),
-            *_list_not_given(host_tables),
+            *_list_not_given(host_tables, other_tables),
             *_NEVER_EXAMINED,
         ),
     )
@@ -115,12 +117,22 @@ def _check_absent_settings(
     return RouteCheck(name, faults, (), comparisons)
 
 
-def _list_not_given(host_tables: HostTables) -> tuple[str, ...]:
+def _list_not_given(host_tables: HostTables, other_tables: HostTables | None) -> tuple[str, ...]:
     """What a check reads that few hosts have, where its output was not given."""
+    is_one_sided = bool(host_tables.neighbors) and other_tables is None
+    neighbors = (f"{_LINK_ADDRESSES} (the system file has none; --other-side)",) if is_one_sided else ()
     bond_ports = [details for details in host_tables.link_details.values() if details.is_bond_port]
     policies = () if host_tables.security_policies is not None else ("IPsec policies (ip xfrm policy)",)
+    if any(details.kind == "bond" or details.is_bond_port for details in host_tables.link_details.values()) and not any(
+        details.bond_mode for details in host_tables.link_details.values()
+    ):
+        policies = (*policies, "modes of bonds (ip -d addr)")
     has_aggregators = all(details.aggregator is not None for details in bond_ports)
-    return (*policies, *(() if has_aggregators else ("which ports LACP has joined to a bond (ip -d addr)",)))
+    return (
+        *neighbors,
+        *policies,
+        *(() if has_aggregators else ("which ports LACP has joined to a bond (ip -d addr)",)),
+    )
 
 
 def _select_configuration_faults(configuration_check: RouteCheck, live_check: RouteCheck) -> RouteCheck:

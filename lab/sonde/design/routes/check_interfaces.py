@@ -5,12 +5,13 @@ are not usable, and prefixes."""
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Iterator
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.fabric import FabricSide, is_address_in_ranges
 from sonde.design.routes.faults import RouteFault
-from sonde.design.routes.host_tables import LOOPBACK, AddressDetails, HostTables
+from sonde.design.routes.host_tables import LOOPBACK, AddressDetails, HostTables, LinkDetails
 from sonde.design.routes.host_view import HostView
 from sonde.design.routes.link_usability import (
     is_prefix_too_long,
@@ -25,6 +26,10 @@ _FEW_GSO_BYTES = 16384
 _FEW_GSO_SEGMENTS = 8
 _LIMITING_QUEUES = ("netem", "tbf", "noop")
 _NARROW_SCOPES = ("host", "link")
+# The highest bit of a partition key of InfiniBand.
+_FULL_MEMBER = 0x8000
+# Modes of bonds that send packets of one connection by several ports.
+_SPREADING_MODES = ("balance-rr", "broadcast")
 
 
 def find_interface_faults(host_view: HostView, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
@@ -32,7 +37,7 @@ def find_interface_faults(host_view: HostView, host_tables: HostTables) -> Itera
     device, side = host_view.host_class.device, host_view.own_side
     yield from find_device_faults(device, host_tables)
     details = host_tables.link_details.get(device)
-    if host_view.fabric.version == 6 and details is not None and not details.has_multicast:
+    if host_view.fabric.version == 6 and details is not None and not details.has_multicast and details.kind != "dummy":
         yield RouteFault(
             "no multicast", device,
             f"{device} sends no multicast packets: neighbor discovery of IPv6 finds no router and no host",
@@ -271,10 +276,57 @@ def find_device_faults(device: str, host_tables: HostTables) -> Iterator[RouteFa
                 " this host's address do not match it",
                 f"sysctl -w net.ipv6.conf.{device}.use_tempaddr=0; ip addr del {address} dev {device}",
             )  # fmt: skip
-    if not details.uses_arp:
+    yield from _check_kind(device, details)
+    if not details.uses_arp and details.kind != "dummy":
         yield RouteFault(
             "ARP not answered", device, f"{device} does not use ARP (NOARP): routers and hosts do not find each other",
             f"ip link set {device} arp on",
+        )  # fmt: skip
+
+
+def _check_kind(device: str, details: LinkDetails) -> Iterator[RouteFault | CheckedItem]:
+    """A device without a port, a partition of InfiniBand, and how a bond uses and watches its ports."""
+    if details.kind == "dummy":
+        yield RouteFault(
+            "no network port", device, f"{device} is a dummy device: the kernel drops every packet that it is given",
+            f"ip link del {device}, and give the port of the network this name",
+        )  # fmt: skip
+    if details.partition_key is not None:
+        yield CheckedItem("the partition of an IPoIB interface", device)
+        yield from _check_partition(device, details.partition_key)
+    if details.bond_mode:
+        yield CheckedItem("the mode of a bond", device)
+        if details.bond_mode in _SPREADING_MODES:
+            yield RouteFault(
+                "bond mode", device,
+                f"{device} has the mode {details.bond_mode}: packets of one connection leave by several ports and"
+                " arrive out of order or twice, which TCP takes for losses",
+                f"ip link set {device} type bond mode 802.3ad with a port channel of the switch, or mode active-backup",
+            )  # fmt: skip
+        if details.watches_ports is False:
+            yield RouteFault(
+                "bond ports not watched", device,
+                f"{device} looks for dead ports neither by their link nor by ARP (miimon 0, arp_interval 0): it sends"
+                " to a port after its cable has failed",
+                f"ip link set {device} type bond miimon 100",
+            )  # fmt: skip
+
+
+def _check_partition(device: str, key: int) -> Iterator[RouteFault]:
+    """The key of an IPoIB device: limited members reach no other limited member; ib0.8001 is named by its key."""
+    if not key & _FULL_MEMBER:
+        yield RouteFault(
+            "limited partition member", device,
+            f"{device} has the partition key 0x{key:04x}, that of a limited member: it reaches full members only, no"
+            " other limited one",
+            f"make it a full member in the subnet manager (key 0x{key | _FULL_MEMBER:04x}, =full)",
+        )  # fmt: skip
+    name_end = device.rpartition(".")[2] if "." in device else ""
+    if re.fullmatch("[0-9a-f]{4}", name_end) and (int(name_end, 16) ^ key) & ~_FULL_MEMBER:
+        yield RouteFault(
+            "another partition", device,
+            f"{device} has the partition key 0x{key:04x}, not 0x{name_end}: its packets reach another partition",
+            f"ip link del {device}, then make it with pkey 0x{name_end}, or correct its name",
         )  # fmt: skip
 
 

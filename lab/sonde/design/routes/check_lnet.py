@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import yaml
@@ -45,6 +46,8 @@ def check_lnet_tables(
         yield from _check_routing(system, network_or_host, hosts, host_tables.is_lnet_routing)
     gateways = {_normalize_nid(route.gateway) for route in host_tables.lnet_routes or ()}
     down = {_normalize_nid(route.gateway) for route in host_tables.lnet_routes or () if route.is_up is False}
+    if hosts and not any(_is_lnet_router(system, host) for host in hosts):
+        host_tables = replace(host_tables, is_lnet_routing=False)  # that it forwards is reported; it needs no buffers
     yield from find_tunable_faults(host_tables, other_tables, gateways - down, _normalize_nid)
     if host_tables.lnet_peers:
         yield from _check_peer_owners(system, host_tables.lnet_peers)
@@ -289,10 +292,12 @@ def _describe_missing_nids(
     remedy = f"lnetctl net add --net {network} --if {devices[0] if devices else 'DEVICE'}"
     if not observed_interfaces:
         others = ", ".join(interface.nid for interface in foreign_interfaces)
+        same_device = [each.nid.partition("@")[2] for each in foreign_interfaces if {*each.devices} & {*devices}]
+        removal = "".join(f"lnetctl net del --net {name}; " for name in same_device)
         return RouteFault(
             "LNet NI missing", network,
             f"no NI is on {network}; the system file says {planned}{f', and this host has {others}' if others else ''}",
-            remedy,
+            removal + remedy,
         )  # fmt: skip
     present = ", ".join(
         f"{interface.nid} on {', '.join(interface.devices) or 'no device'}" for interface in observed_interfaces

@@ -132,7 +132,7 @@ def _find_shared_link_addresses(
 ) -> Iterator[RouteFault]:
     """Link addresses that two neighbors have, or that are of this host itself. `noun` is what the neighbors are."""
     own_devices = {details.link_address.lower(): device for device, details in host_tables.link_details.items()
-                   if details.link_address}  # fmt: skip
+                   if details.link_address.strip("0:")}  # fmt: skip
     by_link_address: dict[str, dict[str, str]] = {}
     for neighbor in entries:
         link_address = neighbor.link_address.lower()
@@ -143,7 +143,14 @@ def _find_shared_link_addresses(
                 f" this host, {neighbor.link_address}: packets to it do not leave the host",
                 f"look for proxy ARP and copied addresses, then ip neigh del {neighbor.address} dev {neighbor.device}",
             )  # fmt: skip
-        if link_address and neighbor.state not in _UNANSWERED:
+        if link_address and not link_address.strip("0:") and neighbor.state not in _UNANSWERED:
+            yield RouteFault(
+                "no link address", neighbor.address,
+                f"the entry of {names[neighbor.address]} ({neighbor.address}) on {neighbor.device} has the link address"
+                f" {link_address} ({neighbor.state}): packets to it reach no machine",
+                f"ip neigh del {neighbor.address} dev {neighbor.device}, and look for what set it",
+            )  # fmt: skip
+        elif link_address and neighbor.state not in _UNANSWERED:
             by_link_address.setdefault(link_address, {})[neighbor.address] = names[neighbor.address]
     for link_address, owners in by_link_address.items():
         if len(set(owners.values())) > 1:

@@ -4,6 +4,7 @@ leaves out, names twice, weighs differently or orders differently."""
 
 from __future__ import annotations
 
+import ipaddress
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -11,7 +12,7 @@ from sonde.design.routes.fabric import FabricRouter, is_address_in_ranges
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables, ObservedHop, ObservedRoute
 from sonde.design.routes.host_view import HostView
-from sonde.design.routes.link_usability import is_device_up
+from sonde.design.routes.link_usability import is_device_up, list_own_devices
 
 # The kind of a fault that a check of both sides replaces.
 OTHER_ORDER = "order not as planned"
@@ -24,6 +25,7 @@ def find_next_hop_faults(
     all_host_views: Sequence[HostView],
     route: ObservedRoute,
     next_hop: ObservedHop,
+    host_tables: HostTables,
     *,
     concerns_fabric: bool,
 ) -> Iterator[RouteFault]:
@@ -46,6 +48,13 @@ def find_next_hop_faults(
                 f" {side.network}{instead}",
                 "name the addresses of the routers on this side",
             )  # fmt: skip
+    elif concerns_fabric and (other_device := _find_other_device(host_view, next_hop, host_tables)) and not far_router:
+        yield RouteFault(
+            "unknown router", route.origin,
+            f"the route to {route.destination} leads past the routers: its next hop {next_hop.via} is on the network of"
+            f" {other_device} and no router of {host_view.fabric.name}{instead}",
+            "remove this route" if len(route.hops) == 1 else "name the routers on this side",
+        )  # fmt: skip
     elif not is_address_in_ranges(side.ranges if concerns_fabric else own_ranges, next_hop.via):
         yield RouteFault(
             "next hop out of reach", route.origin,
@@ -62,6 +71,23 @@ def find_next_hop_faults(
         )  # fmt: skip
 
 
+def _find_other_device(host_view: HostView, next_hop: ObservedHop, host_tables: HostTables) -> str:
+    """The interface on another network that reaches a next hop; "" for none."""
+    if is_address_in_ranges(host_view.own_side.ranges, next_hop.via):
+        return ""
+    devices = list_own_devices(host_view, host_tables)
+    return next(
+        (
+            next_hop.device
+            for text in host_tables.addresses or ()
+            if next_hop.device not in ("", *devices)
+            and next_hop.device in host_tables.address_devices.get(text.partition("/")[0], ())
+            and ipaddress.ip_address(next_hop.via) in ipaddress.ip_interface(text).network
+        ),
+        "",
+    )
+
+
 def _describe_replaced_routers(host_view: HostView, route: ObservedRoute) -> str:
     """The active routers that a route names strangers instead of, as the end of a sentence."""
     strangers = [hop for hop in route.hops if hop.via and hop.via not in host_view.routers_by_gateway]
@@ -71,12 +97,30 @@ def _describe_replaced_routers(host_view: HostView, route: ObservedRoute) -> str
     return f", instead of {_name_routers(host_view, missing)}" if missing and len(missing) == len(strangers) else ""
 
 
-def find_dead_hop_faults(route: ObservedRoute, next_hop: ObservedHop, host_tables: HostTables) -> Iterator[RouteFault]:
-    """A dead next hop, where its interface is not reported as down or missing."""
-    if next_hop.via and next_hop.dead and is_device_up(next_hop.device or route.device, host_tables):
+def is_hop_dead(route: ObservedRoute, next_hop: ObservedHop, host_tables: HostTables) -> bool:
+    """Whether a next hop is dead and its interface is not reported as down or missing."""
+    return bool(next_hop.via) and next_hop.dead and is_device_up(next_hop.device or route.device, host_tables)
+
+
+def describe_dead_hops(dead_hops: Sequence[tuple[ObservedRoute, ObservedHop]]) -> Iterator[RouteFault]:
+    """One fault for all dead next hops of an interface: it has lost its link, or had lost it."""
+    for device, hops in _group_by_device(dead_hops).items():
+        origins = list(dict.fromkeys(route.origin for route, _ in hops))
+        gateways = list(dict.fromkeys(hop.via for _, hop in hops))
         yield RouteFault(
-            "next hop dead", route.origin, f"the kernel marks next hop {next_hop.via} as dead", "look at its link"
-        )
+            "next hop dead", f"{origins[0]} to {origins[-1]}" if len(origins) > 1 else origins[0],
+            f"the kernel marks next hop{'s' if len(gateways) > 1 else ''} {', '.join(gateways)} on {device} as dead",
+            f"look at the link of {device}",
+        )  # fmt: skip
+
+
+def _group_by_device(
+    hops: Sequence[tuple[ObservedRoute, ObservedHop]],
+) -> dict[str, list[tuple[ObservedRoute, ObservedHop]]]:
+    by_device: dict[str, list[tuple[ObservedRoute, ObservedHop]]] = {}
+    for route, hop in hops:
+        by_device.setdefault(hop.device or route.device, []).append((route, hop))
+    return by_device
 
 
 def is_on_wrong_device(host_view: HostView, all_host_views: Sequence[HostView], next_hop: ObservedHop) -> bool:
@@ -95,11 +139,8 @@ def describe_wrong_devices(
     host_view: HostView, misplaced_hops: Sequence[tuple[ObservedRoute, ObservedHop]]
 ) -> Iterator[RouteFault]:
     """One fault for each wrong device: a profile that names another interface has all its routes there."""
-    by_device: dict[str, list[tuple[ObservedRoute, ObservedHop]]] = {}
-    for route, hop in misplaced_hops:
-        by_device.setdefault(hop.device, []).append((route, hop))
     device = host_view.host_class.device
-    for wrong_device, hops in by_device.items():
+    for wrong_device, hops in _group_by_device(misplaced_hops).items():
         origins = list(dict.fromkeys(route.origin for route, _ in hops))
         gateways = list(dict.fromkeys(hop.via for _, hop in hops))
         subject = (

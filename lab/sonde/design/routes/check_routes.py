@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.check_next_hops import (
+    describe_dead_hops,
     describe_wrong_devices,
-    find_dead_hop_faults,
     find_next_hop_faults,
+    is_hop_dead,
     is_on_wrong_device,
 )
 from sonde.design.routes.check_rules import do_routes_lead_into_fabric
@@ -41,6 +42,7 @@ def find_route_faults(
         name for name, routes in by_table.items() if name != _MAIN and do_routes_lead_into_fabric([host_view], routes)
     }
     misplaced: list[tuple[ObservedRoute, ObservedHop]] = []
+    dead: list[tuple[ObservedRoute, ObservedHop]] = []
     for route in host_tables.routes or ():
         if route.table in ("local", "default"):
             continue
@@ -52,19 +54,33 @@ def find_route_faults(
         )
         for hop in route.hops if not is_diverting else ():
             if concerns or route.table in own_tables or _uses_fabric_device(host_view, route, hop):
-                yield from find_next_hop_faults(host_view, all_host_views, route, hop, concerns_fabric=concerns)
-                yield from find_dead_hop_faults(route, hop, host_tables)
+                yield from find_next_hop_faults(
+                    host_view, all_host_views, route, hop, host_tables, concerns_fabric=concerns
+                )
+                dead += [(route, hop)] if is_hop_dead(route, hop, host_tables) else []
                 misplaced += [(route, hop)] if is_on_wrong_device(host_view, all_host_views, hop) else []
         if concerns:
             if not is_route_of_far_address(host_view, route, host_tables):
                 yield from _check_link_and_mtu(host_view, route, host_tables)
                 yield from _check_route_attributes(host_view, route, host_tables)
-            yield from find_attribute_faults(route, host_view.own_side.mtu)
+            if not _leads_by_few_routers(host_view, route):  # reported itself
+                yield from find_attribute_faults(route, host_view.own_side.mtu)
             yield from _check_next_hop_group(host_view, route, host_tables)
         if is_own_network_route(route, host_view.own_side) and route.device in ("", host_view.host_class.device):
             yield from find_own_network_faults(route, host_view.own_side)
         yield from _check_foreign_destination(host_view, all_host_views, route)
     yield from describe_wrong_devices(host_view, misplaced)
+    yield from describe_dead_hops(dead)
+
+
+def _leads_by_few_routers(host_view: HostView, route: ObservedRoute) -> bool:
+    """Whether a route of the main table leads to a part of the other side, by some of the active routers only."""
+    active = {router.name for router in host_view.fabric.active_routers}
+    routers = {
+        host_view.routers_by_gateway[hop.via].name for hop in route.hops if hop.via in host_view.routers_by_gateway
+    }
+    is_narrow = not any(covers_range(route.destination, each) for each in host_view.other_side.ranges)
+    return route.table == _MAIN and is_narrow and bool(routers) and routers < active
 
 
 def _check_next_hop_group(

@@ -22,6 +22,14 @@ def is_standby_gateway(host_view: HostView, gateway: str) -> bool:
     return host_view.routers_by_gateway[gateway] not in host_view.fabric.active_routers
 
 
+def _lacks_active_routers(host_view: HostView, route: ObservedRoute) -> bool:
+    """Whether a route leads by some of the active routers, and leaves out others."""
+    gateways = {hop.via for hop in route.hops if hop.via in host_view.routers_by_gateway}
+    used = [router for router in host_view.fabric.active_routers
+            if any(host_view.routers_by_gateway[gateway] is router for gateway in gateways)]  # fmt: skip
+    return 0 < len(used) < len(host_view.fabric.active_routers)
+
+
 def _find_missing_standby(host_view: HostView, routes: Sequence[ObservedRoute]) -> Iterator[RouteFault]:
     """Standby routers that no route to a range of the other side names."""
     for far_range in host_view.other_side.ranges:
@@ -85,6 +93,8 @@ def find_standby_faults(host_view: HostView, host_tables: HostTables) -> Iterato
         if all(get_metric(other, version) == get_metric(route, version) for other in others):
             if not any(hop.via in host_view.routers_by_gateway for other in others for hop in other.hops):
                 continue  # that other route is reported by itself
+            if by_destination[route.destination, route.service][0] is route:
+                continue  # reported with the later routes
             yield RouteFault(
                 "equal metrics", route.origin,
                 f"another route to {route.destination} has the same metric, {get_metric(route, version)}: IPv4 uses the"
@@ -101,6 +111,8 @@ def find_standby_faults(host_view: HostView, host_tables: HostTables) -> Iterato
             if diverting.origin not in reported_origins:
                 yield _describe_diverting_route(host_view, diverting, route)
             reported_origins.add(diverting.origin)
+        elif any(_lacks_active_routers(host_view, other) for other in others):
+            continue  # reported with the routers that this route leaves out
         elif not is_standby and any(router in host_view.fabric.active_routers for router in routers):
             yield RouteFault(
                 "route never used", route.origin,

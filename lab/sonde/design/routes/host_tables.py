@@ -99,7 +99,10 @@ class LinkDetails:
     at a time (GSO; None: unknown). `parent` is the device below a VLAN, `vlan` its number (None: unknown) and
     `vlan_protocol` its kind of tag ("": unknown). `aggregator` is the number of the links that a bond uses by LACP, or
     of those that a port belongs to (None: unknown or without LACP). `lacp_partner` is the link address of the switch
-    that a bond agreed with ("": unknown). `has_port_failed` says that the bond calls its port down (MII)."""
+    that a bond agreed with ("": unknown). `has_port_failed` says that the bond calls its port down (MII). `kind` is the
+    kernel's kind of a virtual device ("bond", "dummy"; "": unknown), `bond_mode` the mode of a bond and
+    `watches_ports` whether it looks for dead ports (None: unknown), `partition_key` the key of an IPoIB device (None:
+    unknown)."""
 
     master: str = ""
     queue: str = ""
@@ -117,6 +120,10 @@ class LinkDetails:
     aggregator: int | None = None
     lacp_partner: str = ""
     has_port_failed: bool = False
+    kind: str = ""
+    bond_mode: str = ""
+    watches_ports: bool | None = None
+    partition_key: int | None = None
 
 
 @dataclass(frozen=True)

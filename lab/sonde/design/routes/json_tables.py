@@ -141,6 +141,8 @@ def _make_link_details(json_row: Mapping[str, Any]) -> LinkDetails:
         parent=str(json_row.get("link") or ""),
         vlan=_find_vlan(json_row),
         vlan_protocol=str(_read_vlan_data(json_row).get("protocol", "")),
+        kind=str((json_row.get("linkinfo") or {}).get("info_kind", "")),
+        partition_key=_find_partition_key(json_row),
         **_read_bond_state(json_row),
     )
 
@@ -167,6 +169,13 @@ def _find_vlan(json_row: Mapping[str, Any]) -> int | None:
     return number if isinstance(number, int) else None
 
 
+def _find_partition_key(json_row: Mapping[str, Any]) -> int | None:
+    """The partition key of an IPoIB device, which only `ip -d` prints."""
+    link = json_row.get("linkinfo") or {}
+    key = (link.get("info_data") or {}).get("key") if link.get("info_kind") == "ipoib" else None
+    return int(str(key), 0) if key else None
+
+
 def _read_vlan_data(json_row: Mapping[str, Any]) -> Mapping[str, Any]:
     link = json_row.get("linkinfo") or {}
     return (link.get("info_data") or {}) if link.get("info_kind") == "vlan" else {}
@@ -176,8 +185,15 @@ def _read_bond_state(json_row: Mapping[str, Any]) -> dict[str, Any]:
     """What LACP says of a bond or of a port of one, by the members of `LinkDetails`; only `ip -d` prints it."""
     link = json_row.get("linkinfo") or {}
     if link.get("info_kind") == "bond":
-        state = (link.get("info_data") or {}).get("ad_info") or {}
-        return {"aggregator": _find_number(state, "aggregator"), "lacp_partner": str(state.get("partner_mac", ""))}
+        data = link.get("info_data") or {}
+        state = data.get("ad_info") or {}
+        intervals = [_find_number(data, name) for name in ("miimon", "arp_interval")]
+        return {
+            "aggregator": _find_number(state, "aggregator"),
+            "lacp_partner": str(state.get("partner_mac", "")),
+            "bond_mode": str(data.get("mode", "")),
+            "watches_ports": any(intervals) if "miimon" in data else None,
+        }
     if link.get("info_slave_kind") == "bond":
         state = link.get("info_slave_data") or {}
         return {

@@ -22,7 +22,6 @@ CONSEQUENCES = {
     "rule without a table": {"router without a table"},
     "all rules in one table": {"table without a rule", "mark of another router"},
     "router in several tables": {"router without a table"},
-    "router not used": {"route never used"},
     "no route": {"rule without a table"},
     "ARP not answered": {"wrong device"},
 }

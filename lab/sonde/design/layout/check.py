@@ -23,11 +23,13 @@ from sonde.design.layout.check_peers import find_peer_faults
 from sonde.design.layout.check_permissions import find_permission_faults
 from sonde.design.layout.check_plan import find_plan_faults
 from sonde.design.layout.check_planned_devices import find_device_faults, list_planned_targets
+from sonde.design.layout.check_planned_mounts import select_mounted
 from sonde.design.layout.check_pools import describe_unknown_scrub, find_pool_faults
 from sonde.design.layout.check_slices import find_slice_faults
 from sonde.design.layout.check_spares import find_pool_spare_faults, find_spare_faults, list_unknown_spare_groups
 from sonde.design.layout.check_superblocks import find_superblock_faults
 from sonde.design.layout.check_target_devices import find_shared_devices
+from sonde.design.layout.check_target_servers import find_unknown_targets
 from sonde.design.layout.check_targets import find_target_faults
 from sonde.design.layout.check_volumes import find_volume_faults
 from sonde.design.layout.check_written import find_written_faults, list_not_compared
@@ -38,7 +40,6 @@ from sonde.design.layout.geometry import GIB, MIB
 from sonde.design.layout.live.observations import FileExtents, ObservedDisk, ObservedFileSystem, ObservedStorage
 from sonde.design.layout.merge_faults import merge_faults
 from sonde.design.layout.observe_written_lustre import list_target_names
-from sonde.design.layout.planned_roles import select_planned
 from sonde.design.layout.written_attributes import WrittenAttribute, group_by_command
 from sonde.design.layout.xfs import LEGACY_LARGEST_LOG, LEGACY_LOG_RATE, SMALLEST_LOG
 from sonde.model.units import format_bytes, format_count_with_noun
@@ -68,7 +69,10 @@ def check_layout(
     unknown = list(observed_storage.unknown) + [
         f"a line that could not be parsed: {line}" for line in observed_storage.unread
     ]
-    planned = select_planned(observed_storage, planned_layout, mount_points) if planned_layout is not None else ()
+    planned: tuple[ObservedFileSystem, ...] = ()
+    if planned_layout is not None:
+        planned, mount_results = select_mounted(observed_storage, planned_layout, written, mount_points)
+        results += mount_results
     for file_system in observed_storage.file_systems:
         own_plan = planned_layout if file_system in planned else None
         results += _check_file_system(observed_storage, file_system, own_plan)
@@ -79,7 +83,7 @@ def check_layout(
     used_disks = [disk for disk in observed_storage.disks.values() if disk.name not in unused]
     results += find_attribute_faults(observed_storage.file_systems, used_disks)
     results += find_peer_faults(observed_storage)
-    results += find_attribute_differences(observed_storage)
+    results += find_attribute_differences(observed_storage, with_targets=target_results is None)
     results += find_volume_faults(observed_storage)
     results += find_drive_faults(observed_storage)
     results += find_superblock_faults(observed_storage)
@@ -95,6 +99,7 @@ def check_layout(
     for file in observed_storage.files:
         results += _check_extents(observed_storage, file)
     if planned_layout is not None:
+        results += find_unknown_targets(observed_storage, written)
         results += find_plan_faults(replace(observed_storage, file_systems=planned), planned_layout)
         results += find_written_faults(observed_storage, planned, written)
         results += find_device_faults(observed_storage, planned, written, mount_points)
@@ -208,7 +213,8 @@ def _check_stripes(
             + ("RAID 5 and 6 read before they write (271 against 136 MB/s measured)"
                if _has_parity_below(observed_storage, file_system)
                else "a request of one unit may use two drives, and files do not begin in turn"),
-            f"create it again with su={format_bytes(unit or stripe)}, or mount XFS with sunit= and swidth=",
+            "mount XFS with sunit= and swidth=, or save the data and make it again with"
+            f" su={format_bytes(unit or stripe)}",
         )  # fmt: skip
     if (
         file_system.unit == 0
@@ -220,7 +226,7 @@ def _check_stripes(
         yield LayoutFault(
             "no stripe unit", file_system.location, "sunit and swidth are 0, as mkfs makes them without options",
             "on RAID 5 or 6 allocations begin anywhere in a stripe; on a single drive nothing",
-            "if it is on RAID, create it again with sunit and swidth of the full stripe",
+            "if it is on RAID, mount it with sunit= and swidth= of the full stripe, or save the data and make it again",
         )  # fmt: skip
     if not file_system.unit:
         return
@@ -256,7 +262,8 @@ def _check_log(
         yield LayoutFault(
             "log too small", file_system.location, f"the log has {format_bytes(file_system.log)}",
             f"writing that allocates stops growing at about {LEGACY_LOG_RATE / 1e6:.0f} to 350 MB/s, and creates wait",
-            f"make it with -l size={LEGACY_LARGEST_LOG // 4096}b (128 MiB) or more, or give it an external log",
+            f"save the data, then make it with -l size={LEGACY_LARGEST_LOG // 4096}b (128 MiB) or more, or with an"
+            " external log",
             ("log",),
         )  # fmt: skip
     if file_system.log_device and file_system.log_device.startswith("/dev/") and disk is not None:
@@ -287,7 +294,7 @@ def _check_groups(
             "too few allocation groups", file_system.location,
             f"it has {format_count_with_noun(file_system.group_count, 'allocation group')}",
             "creates and allocations at the same time wait for each other",
-            "make it with -d agcount=16 or more; it also grows with xfs_growfs",
+            "grow it (xfs_growfs), or save the data and make it with -d agcount=16 or more",
         )  # fmt: skip
     legacy = (
         file_system.device.startswith(("/dev/dsk/", "/hw/"))
@@ -306,20 +313,21 @@ def _check_groups(
             "too many allocation groups", file_system.location,
             f"it has {file_system.group_count:,} allocation groups of {format_bytes(size)}{grown}",
             "large files are cut at the ends of groups, and allocation takes processor time when it is nearly full",
-            "make it with fewer groups (-d agsize=), up to 1 TiB each",
+            "save the data, then make it with fewer groups (-d agsize=), up to 1 TiB each",
         )  # fmt: skip
     elif size < _SMALL_GROUP and large and not is_planned:
         yield LayoutFault(
             "too many allocation groups", file_system.location,
             f"groups have {format_bytes(size)} only (a file system that was grown?)",
-            "large files are cut at the ends of groups", "make it again at its final size",
+            "large files are cut at the ends of groups", "save the data, then make it again at its final size",
         )  # fmt: skip
     if file_system.unit and size % file_system.unit:
         yield LayoutFault(
             "groups are not aligned", file_system.location,
             f"a group has {file_system.group_blocks} blocks, no whole number of stripe units of "
             f"{file_system.unit // file_system.block}",
-            "every group begins at another place in a stripe", "make it with agsize a multiple of sunit",
+            "every group begins at another place in a stripe",
+            "save the data, then make it with agsize a multiple of sunit",
         )  # fmt: skip
     if (
         file_system.width
@@ -332,7 +340,7 @@ def _check_groups(
             "groups begin on one drive", file_system.location,
             f"a group has {file_system.group_blocks} blocks, a multiple of swidth: all of them begin on the same drive",
             "headers of all groups, which every allocation writes, lie on one drive",
-            "make it with agsize one sunit smaller",
+            "save the data, then make it with agsize one sunit smaller",
         )  # fmt: skip
 
 
@@ -344,7 +352,8 @@ def _check_blocks(
         yield LayoutFault(
             "blocks as large as segments", file_system.location,
             f"a block has {format_bytes(file_system.block)}, a drive holds {format_bytes(unit)} before the next",
-            "the smallest file and every piece of metadata take a whole segment", "make it with -b size=4096",
+            "the smallest file and every piece of metadata take a whole segment",
+            "save the data, then make it with -b size=4096",
         )  # fmt: skip
 
 

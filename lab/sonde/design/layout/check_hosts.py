@@ -8,6 +8,9 @@ from dataclasses import replace
 
 from sonde.design.checked_items import CheckedItem, split_faults_and_comparisons
 from sonde.design.layout.check import check_layout
+from sonde.design.layout.check_host_pairs import compare_hosts
+from sonde.design.layout.check_peer_attributes import find_attribute_differences
+from sonde.design.layout.check_target_servers import find_server_faults, list_mounted_targets
 from sonde.design.layout.check_targets import count_labeled_devices, find_target_faults
 from sonde.design.layout.check_written import list_not_compared
 from sonde.design.layout.faults import LayoutCheck, LayoutFault
@@ -15,7 +18,6 @@ from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.live.joining import join_observations
 from sonde.design.layout.live.observations import ObservedStorage
 from sonde.design.layout.merge_faults import merge_faults
-from sonde.design.layout.planned_roles import read_target_name
 from sonde.design.layout.written_attributes import WrittenAttribute
 
 
@@ -27,7 +29,7 @@ def check_hosts(
 ) -> LayoutCheck:
     """Checks the storage of several hosts by name. Locations begin with the name of the host."""
     targets = _join_targets(hosts)
-    shared = _find_shared_faults(hosts, targets)
+    shared = _find_shared_faults(hosts, targets, written)
     verdicts = {
         host: check_layout(storage, planned_layout, (), mount_points, written, shared)
         for host, storage in hosts.items()
@@ -35,17 +37,21 @@ def check_hosts(
     shared_keys = {(each.kind, each.location) for each in shared if isinstance(each, LayoutFault)}
     versions: dict[tuple[str, str], list[LayoutFault]] = {}
     results: list[LayoutFault | CheckedItem] = []
+    own_faults: list[LayoutFault] = []
+    reported = {(host, attribute) for host, verdict in verdicts.items() for fault in verdict.faults
+                for attribute in fault.attributes}  # fmt: skip
+    results += compare_hosts(hosts, reported)
     for host, verdict in verdicts.items():
         for fault in verdict.faults:
             if (fault.kind, fault.location) in shared_keys:
                 versions.setdefault((fault.kind, fault.location), []).append(fault)
             else:
-                results.append(_add_host_to_fault(host, fault))
+                own_faults.append(_add_host_to_fault(host, fault))
         results += [item if item in shared else replace(item, location=f"{host}: {item.location}")
                     for item in verdict.checked_items]  # fmt: skip
     # a fault that a host explains by one of its devices is missing there; another host may add planned values
     results = [*(max(faults, key=_count_explanations) for faults in versions.values() if len(faults) == len(hosts)),
-               *results]  # fmt: skip
+               *_join_hosts(own_faults), *results]  # fmt: skip
     all_faults, all_items = split_faults_and_comparisons(results)
     unknown = [f"{host}: {text}" for host, verdict in verdicts.items() for text in verdict.unknown]
     not_compared = list_not_compared(written, {item.subject for item in all_items}, targets)
@@ -56,17 +62,32 @@ def _add_host_to_fault(host: str, fault: LayoutFault) -> LayoutFault:
     return replace(fault, location=f"{host}: {fault.location}", parts=tuple(f"{host}: {part}" for part in fault.parts))
 
 
+def _join_hosts(faults: Sequence[LayoutFault]) -> Iterator[LayoutFault]:
+    """Faults in the same words of several hosts as one."""
+    groups: dict[tuple[object, ...], list[LayoutFault]] = {}
+    for fault in faults:
+        key = (fault.kind, fault.problem, fault.cost, fault.remedy, fault.attributes, fault.consequences)
+        groups.setdefault(key, []).append(fault)
+    for group in groups.values():
+        parts = tuple(part for fault in group for part in (fault.parts or (fault.location,)))
+        location = "; ".join(fault.location for fault in group)
+        yield replace(group[0], location=location, parts=parts) if len(group) > 1 else group[0]
+
+
 def _count_explanations(fault: LayoutFault) -> tuple[int, int]:
     return len(fault.consequences), len(fault.problem)
 
 
 def _find_shared_faults(
-    hosts: Mapping[str, ObservedStorage], targets: ObservedStorage
+    hosts: Mapping[str, ObservedStorage], targets: ObservedStorage, written: Sequence[WrittenAttribute]
 ) -> list[LayoutFault | CheckedItem]:
     """What is wrong with the targets of all hosts together; one that two hosts have mounted is no index used twice."""
     mounted = tuple(_find_targets_on_several_hosts(hosts, targets))
     names = {fault.location for fault in mounted}
-    others = merge_faults(find_target_faults(targets.file_systems), targets)
+    differences = find_attribute_differences(targets)
+    others = merge_faults(
+        [*find_target_faults(targets.file_systems), *find_server_faults(hosts, written), *differences], targets
+    )
     return [*mounted, *(each for each in others if not isinstance(each, LayoutFault)
                         or each.kind != "index used twice" or each.location not in names)]  # fmt: skip
 
@@ -78,9 +99,7 @@ def _find_targets_on_several_hosts(
     several = {each.location for each in targets.file_systems if count_labeled_devices(each) > 1}
     hosts_by_target: dict[str, list[str]] = {}
     for host, storage in hosts.items():
-        mounted = [each for each in storage.file_systems if each.kind == "lustre" and each.location.startswith("/")]
-        names = {read_target_name(storage, each) for each in mounted if each.device.startswith("/")}
-        for name in sorted(names - {""}):
+        for name in sorted(list_mounted_targets(storage)):
             hosts_by_target.setdefault(name, []).append(host)
     for name, servers in hosts_by_target.items():
         if len(servers) > 1 and "-" in name and name not in several:

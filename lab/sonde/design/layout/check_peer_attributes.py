@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.check_peers import find_disk_of_partition
+from sonde.design.layout.check_planned_pools import find_vdev_disk
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem, ObservedStorage
 
@@ -26,7 +27,7 @@ _INDIVIDUAL = re.compile(
     r"|volume_group|volume_type|origin|data_percent|twice|mapper_targets|group_of_pv|bad_blocks|map_size|dev"
     r"|access_state|preferred_path|device_b\w+|\w+_busy|inflight|stat|cntlid|address|firmware_rev|numa_node|nsid|nguid"
     r"|eui|\w+nqn|hostid|local_cpu\w*|sync_m\w+|new_dev|reshape_direction|io_poll_delay|queue_count|sqsize"
-    r"|write_mostly|failfast|io\w+_cnt|evt_media_change|modalias|uevent|type|scsi_level|inquiry|sas_\w+|vpd_pg\w+"
+    r"|used_percent|mapper_unit|write_mostly|failfast|io\w+_cnt|evt_media_change|modalias|uevent|type|scsi_level|inquiry|sas_\w+|vpd_pg\w+"
     r"|max_segment\w*|max_integrity_segments|max_discard_segments|max_hw_sectors_kb|dma_alignment|virt_boundary_mask"
     r"|discard_\w+|write_same_max_bytes|write_zeroes\w*|zone_\w+|nr_zones|max_open_zones|max_active_zones"
     r"|stripe_cache_active|last_sync_action|consistency_policy|rd\d+|component_size|protection|block_device_state"
@@ -42,13 +43,15 @@ _INDIVIDUAL_OF_TARGETS = re.compile(
     r"|max_dirty_mb|checksums|reserved|check_interval|max_mounts|stripe_\w+|targets|components|default_offset|journal"
     r"|max_create_count|create_count|destroys_in_flight|statfs_\w+|recovery_\w+|hash|instance|lwp_\w+|features"
 )
+# Features of ldiskfs that the kernel sets, or that another rule is about.
+_CHANGING_FEATURES = frozenset({"needs_recovery", "orphan_present", "mmp", "recovery"})
 # Names of attributes for people; without an entry the name itself.
 _TITLES = {
     "timeout": "timeout of commands", "unit": "chunk", "data_start": "start of data", "extent_bytes": "extent size",
     "error_recovery": "error recovery", "data_offset": "data offset", "tran": "transport", "fs_kind": "signature",
 }  # fmt: skip
 _DEFAULT_COST = "the {parts} do not behave alike: the slowest, or the one that gives up first, decides for all"
-_COSTS = {
+ATTRIBUTE_COSTS = {
     "timeout": "a drive or path is given up earlier or later than the others: it leaves its array, or all wait for it",
     "eh_timeout": "the recovery of this device takes another time than that of the others: all wait for it",
     "queue_depth": "this one has fewer or more commands under way than the others, and its requests wait longer",
@@ -92,23 +95,30 @@ class PeerGroup:
     location: str = ""  # of the comparison; empty is each part itself
 
 
-def find_attribute_differences(observed_storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
-    """All attributes in which a part differs from its peers, each once."""
+def find_attribute_differences(
+    observed_storage: ObservedStorage, *, with_targets: bool = True
+) -> Iterator[LayoutFault | CheckedItem]:
+    """All attributes in which a part differs from its peers, each once; those of targets of Lustre on demand."""
     reported: set[tuple[str, str]] = set()
-    for group in _list_groups(observed_storage):
+    for group in [
+        *_list_groups(observed_storage),
+        *(_group_targets(observed_storage.file_systems) if with_targets else ()),
+    ]:
         names = dict.fromkeys(attribute for values in group.peers.values() for attribute in values)
         for attribute in names:
             values = {part: peer[attribute] for part, peer in group.peers.items() if attribute in peer}
             if len(values) < (2 if group.is_strict else _FEWEST_PEERS):
                 continue
             yield CheckedItem(f"{_TITLES.get(attribute, attribute)} of {group.parts}", group.location or group.parts)
-            for part, problem in _describe_differences(group, attribute, values):
+            for parts, problem in _describe_differences(group, attribute, values):
+                part = parts[0]
                 if (part, attribute) not in reported:
                     reported.add((part, attribute))
-                    cost = _COSTS.get(attribute, _DEFAULT_COST.format(parts=group.parts))
+                    cost = ATTRIBUTE_COSTS.get(attribute, _DEFAULT_COST.format(parts=group.parts))
                     yield LayoutFault(
                         "differs from its peers", part, problem, cost,
                         "give it the value of the others, or find out why it has another one", (attribute,),
+                        parts if len(parts) > 1 else (),
                     )  # fmt: skip
 
 
@@ -141,11 +151,15 @@ def _list_covered(fault: LayoutFault) -> Iterator[tuple[str, str]]:
 
 
 def _is_covered(difference: LayoutFault, covered: Container[tuple[str, str]]) -> bool:
+    # where no value is that of most parts, a fault of any of them explains the difference
+    is_enough = any if difference.kind == "differs from its peers" else all
     parts = difference.parts or (difference.location,)
-    return any(all((part, attribute) in covered for part in parts) for attribute in difference.attributes)
+    return any(is_enough((part, attribute) in covered for part in parts) for attribute in difference.attributes)
 
 
-def _describe_differences(group: PeerGroup, attribute: str, values: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _describe_differences(
+    group: PeerGroup, attribute: str, values: Mapping[str, str]
+) -> Iterator[tuple[tuple[str, ...], str]]:
     """The odd parts, each with a sentence; all of them in a strict group without a majority."""
     counts = Counter(values.values()).most_common()
     title = _TITLES.get(attribute, attribute)
@@ -156,11 +170,11 @@ def _describe_differences(group: PeerGroup, attribute: str, values: Mapping[str,
     odd = [part for part, value in values.items() if value != common]
     if has_majority and (group.is_strict or len(odd) <= _MOST_ODD * len(values)):
         for part in odd:
-            yield part, f"{title} is {values[part]}; on {count} of {len(values)} {group.parts} it is {common}"
+            yield (part,), f"{title} is {values[part]}; on {count} of {len(values)} {group.parts} it is {common}"
     elif group.is_strict:
         texts = ", ".join(f"{value} on {' '.join(part for part in values if values[part] == value)}"
                           for value, _ in counts)  # fmt: skip
-        yield next(iter(values)), f"{title} is not the same on all {group.parts}: {texts}"
+        yield tuple(values), f"{title} is not the same on all {group.parts}: {texts}"
 
 
 def _list_groups(observed_storage: ObservedStorage) -> Iterator[PeerGroup]:
@@ -172,19 +186,23 @@ def _list_groups(observed_storage: ObservedStorage) -> Iterator[PeerGroup]:
             yield _make_path_group(observed_storage, disk)
         if disk.level == "raid0" and disk.kind != "md" and len(disk.members) > 1:
             yield from _group_volume_members(observed_storage, disk)
+    for pool in observed_storage.file_systems:
+        names = [find_vdev_disk(observed_storage, vdev.name).name for vdev in pool.vdevs
+                 if vdev.kind == "drive" and not vdev.use]  # fmt: skip
+        yield from _group_by_technology(observed_storage, f"drives of {pool.location}", names, pool.location)
     yield from _group_physical_volumes(disks)
     members = [name for disk in disks if disk.kind == "md" for name in disk.members]
     yield from _group_by_technology(observed_storage, "drives of all arrays", members, "")
     yield from _group_arrays(observed_storage, disks)
     yield from _group_maps(observed_storage, disks)
-    yield from _group_targets(observed_storage.file_systems)
 
 
 def _select_attributes(attributes: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in attributes.items() if value and not _INDIVIDUAL.fullmatch(name)}
 
 
-def _read_attributes(disk: ObservedDisk) -> dict[str, str]:
+def read_peer_attributes(disk: ObservedDisk) -> dict[str, str]:
+    """The attributes of a device that its peers should have alike."""
     attributes = dict(_select_attributes({**disk.settings, **disk.queue}))
     if scheduler := re.search(r"\[([\w-]+)\]", attributes.get("scheduler", "")):
         attributes["scheduler"] = scheduler[1]
@@ -203,7 +221,9 @@ def _group_by_technology(
         member = observed_storage.disks.get(name)
         if drive is None or drive.kind not in ("disk", "part", "multipath"):
             continue
-        attributes = _read_attributes(drive) | (_read_attributes(member) if member is not None else {})
+        attributes = read_peer_attributes(drive) | (read_peer_attributes(member) if member is not None else {})
+        if drive.settings.get("model") and drive.settings.get("rev"):
+            attributes[f"firmware of {drive.settings['model'].strip()}"] = drive.settings["rev"].strip()
         size = drive.size if not location else None  # drives of other sizes have other purposes
         groups.setdefault((drive.flash, size), {})[name] = attributes
     for peers in groups.values():
@@ -219,7 +239,7 @@ def _make_path_group(observed_storage: ObservedStorage, disk: ObservedDisk) -> P
             identity = {key: device.settings[key] for key in ("wwn", "serial", "model", "rev", "vendor")
                         if device.settings.get(key)}  # fmt: skip
             size = {"size": str(device.size)} if device.size is not None else {}
-            peers[path.name] = _read_attributes(device) | identity | size
+            peers[path.name] = read_peer_attributes(device) | identity | size
     return PeerGroup(f"paths of {name}", peers, True, disk.name)
 
 
@@ -229,7 +249,7 @@ def _group_volume_members(observed_storage: ObservedStorage, disk: ObservedDisk)
     for name in disk.members:
         for below in observed_storage.iterate_disks_below(name):
             if below.kind in ("md", "multipath", "lun"):
-                attributes = _read_attributes(below)
+                attributes = read_peer_attributes(below)
                 attributes.pop("fs_kind", None)  # a partition below the volume may hold it
                 attributes |= {"map_size": below.settings["map_size"]} if "map_size" in below.settings else {}
                 groups.setdefault((below.kind, below.geometry, below.unit), {})[below.name] = attributes
@@ -261,7 +281,7 @@ def _group_arrays(observed_storage: ObservedStorage, disks: Sequence[ObservedDis
         key = (disk.level, (disk.data, len(sizes) == 1 and sizes.pop(), is_flash))
         unit = {"unit": str(disk.unit)} if disk.unit else {}
         position = disk.settings.get("bitmap_position", "")
-        attributes = _read_attributes(disk) | unit
+        attributes = read_peer_attributes(disk) | unit
         attributes.pop("fs_kind", None)  # arrays may hold different file systems
         if position.startswith("/"):
             attributes["bitmap_position"] = "a file"  # each array has its own
@@ -280,18 +300,19 @@ def _group_maps(observed_storage: ObservedStorage, disks: Sequence[ObservedDisk]
         peers = {}
         for disk in maps:
             path_groups = {path.group for path in disk.paths if path.group is not None}
-            attributes = {name: text for name, text in _read_attributes(disk).items() if name != "fs_kind"}
+            attributes = {name: text for name, text in read_peer_attributes(disk).items() if name != "fs_kind"}
             peers[disk.name] = attributes | ({"path groups": str(len(path_groups))} if path_groups else {})
         noun = f" of {product}" if product else ""
         yield PeerGroup(f"maps{noun}", peers, False)
-        paths = {path.name: _read_attributes(observed_storage.disks[path.name]) for disk in maps for path in disk.paths
-                 if path.name in observed_storage.disks}  # fmt: skip
+        names = [path.name for disk in maps for path in disk.paths if path.name in observed_storage.disks]
+        paths = {name: read_peer_attributes(observed_storage.disks[name]) for name in names}
         yield PeerGroup(f"paths of all maps{noun}", paths, False)
 
 
 def _group_targets(file_systems: Sequence[ObservedFileSystem]) -> Iterator[PeerGroup]:
     """Targets of one role in one file system of Lustre, their backends, and the clients of such targets."""
     groups: dict[tuple[str, str], dict[str, dict[str, str]]] = {}
+    features: dict[tuple[str, str], dict[str, set[str]]] = {}
     for each in file_systems:
         role = re.sub(r"(OST|MDT)[0-9a-f]{4}", r"\1*", each.location)
         if each.kind not in ("lustre", "ldiskfs") or role == each.location:
@@ -301,6 +322,12 @@ def _group_targets(file_systems: Sequence[ObservedFileSystem]) -> Iterator[PeerG
         facts = {name: str(value) for name, value in numbers.items() if value is not None}
         facts |= {name: value for name, value in each.facts.items()
                   if value and not _INDIVIDUAL_OF_TARGETS.fullmatch(name)}  # fmt: skip
+        if each.kind == "ldiskfs" and each.facts.get("reserved", "").isdigit() and each.blocks:
+            facts["reserved space"] = f"{100 * int(each.facts['reserved']) / each.blocks:.0f} %"
         groups.setdefault((each.kind, role), {})[each.location] = facts
-    for (_, role), peers in groups.items():
+        features.setdefault((each.kind, role), {})[each.location] = set(each.facts.get("features", "").split())
+    for (kind, role), peers in groups.items():
+        for name in sorted(set().union(*features[kind, role].values()) - _CHANGING_FEATURES):
+            for location, values in features[kind, role].items():
+                peers[location] |= {f"feature {name}": "on" if name in values else "off"} if values else {}
         yield PeerGroup(f"targets {role}", peers, False)

@@ -12,7 +12,7 @@ from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.check_planned_arrays import compare_arrays
 from sonde.design.layout.check_planned_pools import compare_pool
 from sonde.design.layout.check_target_devices import find_unmounted_targets, list_target_labels
-from sonde.design.layout.check_volumes import UNPLANNED_TARGETS
+from sonde.design.layout.check_volumes import MISSING_VOLUME, UNPLANNED_TARGETS
 from sonde.design.layout.device_identity import (
     describe_device,
     describe_planned_devices,
@@ -49,7 +49,8 @@ class _DeviceUse:
 _TARGET = _DeviceUse(
     "the planned device of a target", "it",
     "it has the bandwidth, redundancy and server of another device than planned",
-    "look whether labels or devices of two targets are exchanged, and make them as planned",
+    "look whether devices, aliases of maps or labels of two targets are exchanged, and correct those; the data is on"
+    " the devices as it is: never make them again for this",
 )  # fmt: skip
 _FILE_SYSTEM = _DeviceUse(
     "the planned device", "it", "it has the bandwidth and redundancy of another device than planned",
@@ -58,7 +59,7 @@ _FILE_SYSTEM = _DeviceUse(
 _LOG = _DeviceUse(
     "the planned device of the log", "its log",
     "commits have the latency and redundancy of another device than planned",
-    "make it with the planned log device, and name it in the mount options",
+    "mount it with the planned logdev= where its log is there; else save the data and make it with the planned one",
 )  # fmt: skip
 
 
@@ -72,6 +73,7 @@ def find_device_faults(
     those that the plan has on any node."""
     names = {attribute.value for attribute in written if attribute.key == ("mkfs.lustre", "--fsname")}
     yield from _compare_client_mounts(observed_storage.file_systems, names, mount_points)
+    yield from _compare_mount_sources(observed_storage.file_systems, names, written)
     commands = group_by_command(written)
     yield from compare_arrays(observed_storage, commands.values())
     yield from _find_unplanned_layers(observed_storage, file_systems)
@@ -114,7 +116,7 @@ def _find_unplanned_layers(
 def _compare_volume_group(observed_storage: ObservedStorage, arguments: str) -> Iterator[LayoutFault | CheckedItem]:
     group, *planned = split_device_arguments(arguments)
     for disk in list(observed_storage.disks.values()):
-        if disk.settings.get("group_of_pv") != group:
+        if disk.settings.get("group_of_pv") != group or disk.name == MISSING_VOLUME:
             continue
         paths = find_planned_names(observed_storage, planned, disk)
         if paths is None:
@@ -144,7 +146,7 @@ def _compare_volume_members(observed_storage: ObservedStorage, arguments: str) -
                 "not as planned", disk.name,
                 f"it does not use {describe_planned_devices(absent)}, which {'is' if len(absent) == 1 else 'are'}"
                 " planned for it", "other capacity and bandwidth",
-                "make the volume again over all physical volumes", ("members",),
+                "save the data, then make the volume again over all physical volumes", ("members",),
             )  # fmt: skip
 
 
@@ -186,7 +188,8 @@ def _compare_targets(
                 "target with another name", missing[0],
                 f"it is missing: its device {describe_device(disk)} holds {label}",
                 "clients look for one target in vain, and another one has or takes the name that this one has",
-                "make it again with the planned index (--index), as the script of sonde layout plan does",
+                "find out which target holds data (mount it as ldiskfs, read-only) before anything is written: only an"
+                " empty one may be made again with the planned index (--index)",
                 ("index", "file_system"), (missing[0], label),
             )  # fmt: skip
         elif other != name and label not in owners[name]:
@@ -263,4 +266,26 @@ def _compare_client_mounts(
             yield LayoutFault(
                 "not as planned", each.location, f"it is mounted at {each.location}; planned is {planned}",
                 f"programs that write to {planned} write to the file system below it", f"mount it at {planned}",
+            )  # fmt: skip
+
+
+def _compare_mount_sources(
+    file_systems: Sequence[ObservedFileSystem], names: Collection[str], written: Sequence[WrittenAttribute]
+) -> Iterator[LayoutFault | CheckedItem]:
+    """The management servers in the source of a client's mount."""
+    values = dict.fromkeys(each.value for each in written if each.key == ("mkfs.lustre", "--mgsnode"))
+    planned = list(dict.fromkeys(address for value in values for address in re.split(r"[,:]", value)))
+    for each in file_systems if planned and not any("$" in address for address in planned) else ():
+        source = re.fullmatch(r"(\S+):/(\w+)", each.device)
+        if each.kind != "lustre" or source is None or source[2] not in names:
+            continue
+        yield CheckedItem("the management servers of a mount", each.location)
+        addresses = re.split(r"[,:]", source[1])
+        if set(addresses) != set(planned):
+            right_source = ":".join(values)
+            yield LayoutFault(
+                "not as planned", each.location,
+                f"it is mounted from {source[1]}; planned management servers are {', '.join(planned)}",
+                "the client cannot mount, or does not learn of changes, while the servers that it names are down",
+                f"mount it from {right_source}:/{source[2]}, also in fstab", ("management",),
             )  # fmt: skip

@@ -10,6 +10,8 @@ from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage, VolumeSegment
 from sonde.model.units import format_bytes
 
+# The name that pvs prints for a physical volume that it does not find.
+MISSING_VOLUME = "[unknown]"
 _FULL_SNAPSHOT_PERCENT = 80
 # Targets of device mapper that no plan writes: what each of them does.
 UNPLANNED_TARGETS = {
@@ -36,11 +38,35 @@ def find_volume_faults(observed_storage: ObservedStorage) -> Iterator[LayoutFaul
     for disk in observed_storage.disks.values():
         if disk.segments:
             yield from _check_segments(observed_storage, disk)
+        unit = disk.settings.get("mapper_unit", "")
+        if unit.isdigit() and disk.unit and disk.kind == "lvm":
+            yield CheckedItem("the active table of a volume", disk.name)
+            if int(unit) != disk.unit:
+                yield LayoutFault(
+                    "another table is active", disk.name,
+                    f"its active table (dmsetup) has stripes of {format_bytes(int(unit))}, LVM says"
+                    f" {format_bytes(disk.unit)}",
+                    "data that is written now lies elsewhere than LVM will look for it",
+                    "stop writing, save the data, and find out who loaded this table before it is activated again",
+                )  # fmt: skip
         for target in disk.settings.get("mapper_targets", "").split():
             yield CheckedItem("targets of device mapper", disk.name)
             if target in _FAULTY_TARGETS:
                 yield LayoutFault(f"target {target}", disk.name, *_FAULTY_TARGETS[target])
         yield from _check_snapshots(observed_storage, disk)
+    yield from _find_missing_volumes(observed_storage)
+
+
+def _find_missing_volumes(observed_storage: ObservedStorage) -> Iterator[LayoutFault]:
+    """A physical volume that pvs does not find; a volume on it that lvs marks as partial is another fault."""
+    group = observed_storage.disks.get(MISSING_VOLUME, ObservedDisk("")).settings.get("group_of_pv", "")
+    partial = any(disk.settings.get("volume_group") == group and disk.settings.get("health") == "p"
+                  for disk in observed_storage.disks.values())  # fmt: skip
+    if group and not partial:
+        yield LayoutFault(
+            "volume lacks a device", group, f"pvs does not find a physical volume of {group} ({MISSING_VOLUME})",
+            "volumes on it cannot be activated completely", "look for the missing device: array, path, filter of LVM",
+        )  # fmt: skip
 
 
 def describe_segment(segment: VolumeSegment) -> str:
@@ -76,7 +102,7 @@ def _check_segments(observed_storage: ObservedStorage, disk: ObservedDisk) -> It
         yield LayoutFault(
             "unequal segments of a volume", disk.name,
             f"its segment {number}{size} is {describe_segment(segment)}; the first is {describe_segment(first)}",
-            cost, "make the volume again over all devices, or pvmove the segment and extend with the first stripes",
+            cost, "pvmove the segment and extend with the first stripes, or save the data and make the volume again",
         )  # fmt: skip
 
 
@@ -109,6 +135,12 @@ def _check_snapshots(observed_storage: ObservedStorage, disk: ObservedDisk) -> I
             "the first write to each shared chunk copies it", "lvremove the snapshot when it is not needed",
         )  # fmt: skip
     percent = disk.settings.get("data_percent", "").partition(".")[0]
+    if kind == "t" and percent.isdigit() and int(percent) >= _FULL_SNAPSHOT_PERCENT:
+        yield LayoutFault(
+            "thin pool almost full", disk.name, f"{percent} % of the space of the thin pool are used",
+            "when it is full all of its volumes stop writing",
+            "lvextend it, or remove snapshots and fstrim its volumes",
+        )  # fmt: skip
     if kind in ("s", "S") and percent.isdigit() and int(percent) >= _FULL_SNAPSHOT_PERCENT:
         yield LayoutFault(
             "snapshot almost full", disk.name, f"{percent} % of the space of the snapshot are used",

@@ -73,12 +73,24 @@ RULES: Sequence[CauseRule] = (
     CauseRule(_SHARED, _ANY, _PLANNED, frozenset({"device"}), is_partial=True),
     CauseRule(_PLANNED, frozenset({"vdev drives"}), _PLANNED, frozenset({"vdevs"})),
     CauseRule("device partly unused", _ANY, "targets differ", frozenset({"inodes", "kib"})),
+    CauseRule("target not mounted", _ANY, "target inactive", _ANY),
+    CauseRule("drive left its array", _ANY, "no spare", _ANY, is_partial=True),
+    CauseRule("drive left its array", _ANY, _PLANNED, frozenset({"spares"}), is_partial=True),
+    CauseRule("failed drive in an array", _ANY, "no spare", _ANY),
+    CauseRule("failed drive in an array", _ANY, _PLANNED, frozenset({"spares"}), is_partial=True),
+    CauseRule("no failover server", _ANY, _PLANNED, frozenset({"failover"})),
     CauseRule("file system with errors", _ANY, "file system with errors", _ANY),
     CauseRule("degraded", _ANY, "spare in use", _ANY),
     CauseRule("degraded", _ANY, "errors of a drive", _ANY),
     CauseRule("degraded", _ANY, "drive left its array", _ANY, is_partial=True),
     CauseRule("drive left its array", _ANY, "stale member", _ANY, is_partial=True),
     CauseRule("parameter too small", frozenset({"brw_size"}), "targets differ", frozenset({"brw_size"})),
+    CauseRule(
+        "parameter too small",
+        frozenset({"max_rpcs_in_flight", "max_pages_per_rpc"}),
+        "targets differ",
+        frozenset({"max_rpcs_in_flight", "max_pages_per_rpc"}),
+    ),
 )
 
 

@@ -10,10 +10,13 @@ from dataclasses import replace
 
 from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.live.observations import ObservedFileSystem, ObservedStorage
+from sonde.model.system.service import SYSTEM_PURPOSES
 
 _METADATA = re.compile(r"(?:\w+[-:=])?(?:MDT[0-9a-f]{4}|MGS)")
 _DATA = re.compile(r"\w+[-:=]OST[0-9a-f]{4}")
 
+# Where the operating system is: file systems there are no planned ones, unless the plan has them.
+_SYSTEM_MOUNT = re.compile(r"/|/(?:boot|usr|var|tmp|opt|root|run)(?:/.*)?")
 _LUSTRE_NAME_LENGTH = 8  # of a file system, as mkfs.lustre --fsname takes it
 
 
@@ -36,8 +39,11 @@ def select_planned(
         planned_kind, planned_label = planned_layout.table.kind, planned_layout.id[:12]
         mounted = [each for each in file_systems if each.kind == planned_kind and planned_label == (
             each.facts.get("label") or labels.get(each.device.rsplit("/", 1)[-1], ""))[:12]]  # fmt: skip
-    return tuple(mounted or [each for each in file_systems if each.kind == planned_layout.table.kind]
-                 or [each for each in file_systems if each.kind != "ldiskfs"])  # fmt: skip
+    others = file_systems
+    if planned_layout.table.purpose not in SYSTEM_PURPOSES:
+        others = tuple(each for each in file_systems if not _SYSTEM_MOUNT.fullmatch(each.location))
+    return tuple(mounted or [each for each in others if each.kind == planned_layout.table.kind]
+                 or [each for each in others if each.kind != "ldiskfs"])  # fmt: skip
 
 
 def split_by_role(

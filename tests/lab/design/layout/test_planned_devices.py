@@ -332,7 +332,7 @@ def test_mount_point_of_another_node_is_sound() -> None:
 
 
 def test_other_mount_point_of_client_is_reported() -> None:
-    row = {"target": "/lustre", "source": "10.0.0.1@o2ib:/fs", "fstype": "lustre", "options": "rw,flock"}
+    row = {"target": "/lustre", "source": "10.0.0.2@o2ib:10.0.0.1@o2ib:/fs", "fstype": "lustre", "options": "rw,flock"}
     outputs = {"findmnt": json.dumps({"filesystems": [row]})}
     document = build_lustre(separate_mgt=True)
     assert check(outputs, document, "fs", ["/lustre"]).faults == ()

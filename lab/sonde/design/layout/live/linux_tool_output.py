@@ -67,6 +67,7 @@ def _parse_lsblk_entry(entry: dict[str, Any], above: str, output_origin: str) ->
             ("fs_kind", entry.get("fstype")), ("name", entry.get("name")),
             ("mountpoint", mount_points[0] if mount_points else None), ("serial", entry.get("serial")),
             *((column, entry.get(column)) for column in _COLUMNS), ("number", entry.get("maj:min")),
+            ("used_percent", str(entry.get("fsuse%") or "").rstrip("%")),
             ("read_only", "1" if str(entry.get("ro")).lower() in ("true", "1") else None),
         ) if value
     }  # fmt: skip
@@ -145,6 +146,7 @@ def read_dumpe2fs(output_text: str, output_origin: str) -> ObservedStorage:
     if free.isdigit() and "Inode count" in members:
         facts |= {"inodes_used": str(int(members["Inode count"]) - int(free))}
     facts |= {"error_count": members["FS Error count"]} if "FS Error count" in members else {}
+    facts |= {"flex_groups": members["Flex block group size"]} if "Flex block group size" in members else {}
     facts |= {"inode_bytes": members["Inode size"]} if "Inode size" in members else {}
     for fact, title in (("check_interval", "Check interval"), ("max_mounts", "Maximum mount count")):
         number = re.match(r"-?\d+", members.get(title, ""))

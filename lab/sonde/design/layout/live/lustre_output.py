@@ -61,9 +61,19 @@ def read_lfs_df(output_text: str, output_origin: str) -> ObservedStorage:
             facts |= {fact: text for fact, text in zip(names[1:], (total, used, free), strict=True) if text.isdigit()}
         targets.append(ObservedFileSystem(name, "lustre", facts=facts, origin=output_origin))
     targets += [
-        ObservedFileSystem(name, "lustre", facts={"unreachable": state}, origin=output_origin)
-        for name, state in _LOST.findall(output_text)
-    ]
+        ObservedFileSystem(_complete_name(output_text, match), "lustre", facts={"unreachable": match[2]},
+                           origin=output_origin)
+        for match in _LOST.finditer(output_text)
+    ]  # fmt: skip
     if not targets:
         raise UserError(f"{output_origin} names no target; it should be what lfs df prints.")
     return ObservedStorage(tuple(targets))
+
+
+def _complete_name(output_text: str, match: re.Match[str]) -> str:
+    """The name of a target that lfs df does not reach: it prints OST0002 without the name of the file system, which the
+    rows before it have."""
+    if not re.fullmatch(r"(?:OST|MDT)[0-9a-f]{4}", match[1]):
+        return match[1]
+    names = re.findall(r"^(\w+)-(?:OST|MDT)[0-9a-f]{4}", output_text[: match.start()], re.MULTILINE)
+    return f"{names[-1]}-{match[1]}" if names else match[1]

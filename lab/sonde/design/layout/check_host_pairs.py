@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares hosts that see the same LUNs: settings of maps and paths that one of them has throughout, and the other
+not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.check_peer_attributes import ATTRIBUTE_COSTS, read_peer_attributes
+from sonde.design.layout.faults import LayoutFault
+from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage
+
+# The hosts see equal LUNs in different ways, or say what a LUN holds.
+_OF_THE_HOST = frozenset({"fs_kind", "members", "tran"})
+
+
+def compare_hosts(
+    hosts: Mapping[str, ObservedStorage], reported: set[tuple[str, str]]
+) -> Iterator[LayoutFault | CheckedItem]:
+    """Settings in which hosts with the same LUNs differ. `reported` are hosts and attributes of other faults."""
+    maps = {host: {identity: disk for disk in storage.disks.values() if (identity := _read_identity(disk))}
+            for host, storage in hosts.items()}  # fmt: skip
+    for group in _group_hosts(maps):
+        shared = set.intersection(*(set(maps[host]) for host in group))
+        for part in ("maps", "paths"):
+            values = {host: _list_common_values(hosts[host], maps[host], shared, part) for host in group}
+            for attribute in sorted(set.intersection(*(set(each) for each in values.values()))):
+                yield CheckedItem(f"{attribute} of {part} on hosts with the same LUNs", ", ".join(group))
+                by_host = {host: values[host][attribute] for host in group}
+                if len(set(by_host.values())) > 1 and not any((host, attribute) in reported for host in group):
+                    texts = ", ".join(f"{value} on {host}" for host, value in by_host.items())
+                    yield LayoutFault(
+                        "hosts differ", ", ".join(group),
+                        f"{attribute} of the {part} of their {len(shared)} common LUNs is {texts}",
+                        ATTRIBUTE_COSTS.get(attribute, "after a failover targets behave in another way than before"),
+                        "set the same on all of them (udev rule, multipath.conf)", (attribute,),
+                    )  # fmt: skip
+
+
+def _read_identity(disk: ObservedDisk) -> str:
+    return disk.settings.get("uuid", "").removeprefix("mpath-") if disk.kind == "multipath" and disk.paths else ""
+
+
+def _group_hosts(maps: Mapping[str, Mapping[str, ObservedDisk]]) -> list[list[str]]:
+    """The hosts that see exactly the same LUNs, where there are several."""
+    groups: dict[frozenset[str], list[str]] = {}
+    for host, disks in maps.items():
+        if disks:
+            groups.setdefault(frozenset(disks), []).append(host)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _list_common_values(
+    storage: ObservedStorage, maps: Mapping[str, ObservedDisk], identities: set[str], part: str
+) -> dict[str, str]:
+    """The attributes that all of these maps, or all of their paths, have alike on one host."""
+    disks: Sequence[ObservedDisk] = [maps[identity] for identity in sorted(identities)]
+    if part == "paths":
+        disks = [storage.disks[path.name] for disk in disks for path in disk.paths if path.name in storage.disks]
+    attributes = [read_peer_attributes(disk) for disk in disks]
+    if not attributes:
+        return {}
+    common = set.intersection(*(set(each) for each in attributes)) - _OF_THE_HOST
+    return {name: attributes[0][name] for name in common if len({each[name] for each in attributes}) == 1}

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Planned local file systems that are on a device of the host, but not mounted, and planned pools not imported."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.device_identity import describe_device, is_planned_device
+from sonde.design.layout.faults import LayoutFault
+from sonde.design.layout.file_system_layout import FileSystemLayout
+from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem, ObservedStorage
+from sonde.design.layout.planned_roles import select_planned
+from sonde.design.layout.written_attributes import WrittenAttribute
+
+_MAKERS = ("mkfs.xfs", "mke2fs", "mkfs.btrfs")
+_LABEL_LENGTHS = {"xfs": 12, "ext4": 16}
+
+
+def select_mounted(
+    observed_storage: ObservedStorage,
+    planned_layout: FileSystemLayout,
+    written: Sequence[WrittenAttribute],
+    mount_points: Collection[str],
+) -> tuple[tuple[ObservedFileSystem, ...], list[LayoutFault | CheckedItem]]:
+    """The observed file systems that a plan is for, and whether the planned one is mounted where outputs show mounts.
+    One that is mounted nowhere is represented by its device, so that no other is compared in its place."""
+    file_systems = select_planned(observed_storage, planned_layout, mount_points)
+    kind, shows_mounts = planned_layout.table.kind, any(each.options for each in observed_storage.file_systems)
+    if kind == "zfs":
+        results = list(_find_pool_that_is_not_imported(observed_storage, planned_layout.id))
+        return () if any(isinstance(each, LayoutFault) for each in results) else file_systems, results
+    if not shows_mounts or kind not in _LABEL_LENGTHS or not mount_points:
+        return file_systems, []
+    device = _find_planned_device(observed_storage, planned_layout, written)
+    names = {device.name, device.settings.get("name", "")} if device is not None else set[str]()
+    is_mounted = any(each.options and (each.device.rpartition("/")[2] in names or each.location in mount_points)
+                     for each in file_systems)  # fmt: skip
+    if device is None or is_mounted:
+        return file_systems, [CheckedItem("the planned mount", planned_layout.id)] * is_mounted
+    path = " or ".join(mount_points)
+    fault = LayoutFault(
+        "not mounted", planned_layout.id,
+        f"it is on {describe_device(device)}, but mounted nowhere; planned is {path}",
+        f"programs that write to {path} write to the file system below it",
+        f"look why it is not mounted (log of the kernel, systemctl status, fstab), then mount it at {path}, and look"
+        " for files below the mount point",
+    )  # fmt: skip
+    unmounted = ObservedFileSystem(planned_layout.id, kind, f"/dev/{device.name}", origin=device.origin)
+    return (unmounted,), [fault, CheckedItem("the planned mount", planned_layout.id)]
+
+
+def _find_planned_device(
+    observed_storage: ObservedStorage, planned_layout: FileSystemLayout, written: Sequence[WrittenAttribute]
+) -> ObservedDisk | None:
+    """The device that holds the planned file system: with its label, or that of the plan with a file system of its
+    kind."""
+    kind = planned_layout.table.kind
+    label = planned_layout.id[: _LABEL_LENGTHS[kind]]
+    paths = [each.value for each in written if each.program in _MAKERS and not each.option]
+    for disk in observed_storage.disks.values():
+        if disk.settings.get("fs_kind") == kind and (
+            disk.settings.get("fs_label") == label
+            or any(is_planned_device(observed_storage, path, disk) for path in paths)
+        ):
+            return disk
+    return None
+
+
+def _find_pool_that_is_not_imported(
+    observed_storage: ObservedStorage, pool: str
+) -> Iterator[LayoutFault | CheckedItem]:
+    members = [disk for disk in observed_storage.disks.values()
+               if disk.settings.get("fs_kind") == "zfs_member" and disk.settings.get("fs_label") == pool]  # fmt: skip
+    is_imported = any(each.kind == "zfs" and each.location == pool for each in observed_storage.file_systems)
+    if members or is_imported:
+        yield CheckedItem("the planned pool is imported", pool)
+    if members and not is_imported:
+        yield LayoutFault(
+            "pool not imported", pool,
+            f"{len(members)} devices hold parts of it, like {describe_device(members[0])}, but no output shows it",
+            "its data is out of reach", f"zpool import, which says what is missing, then zpool import {pool}",
+        )  # fmt: skip

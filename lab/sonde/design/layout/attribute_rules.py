@@ -32,7 +32,7 @@ class AttributeRule:
     needs: Mapping[str, str] | None = None
 
 
-_MKFS_XFS = "make it again with mkfs.xfs of today"
+_MKFS_XFS = "save the data, then make it again with mkfs.xfs of today"
 RULES: Sequence[AttributeRule] = (
     # ---- file systems
     AttributeRule(
@@ -51,7 +51,7 @@ RULES: Sequence[AttributeRule] = (
     ),
     AttributeRule(
         "xfs", "finobt", "0", "no index of free inodes", "it has no index of free inodes (finobt=0)",
-        "creates search ever longer for a free inode when many are used", f"{_MKFS_XFS}, or xfs_repair -c finobt=1",
+        "creates search ever longer for a free inode when many are used", "xfs_repair -c finobt=1, or " + _MKFS_XFS,
         needs={"crc": "1"},
     ),
     AttributeRule(
@@ -72,12 +72,19 @@ RULES: Sequence[AttributeRule] = (
     AttributeRule(
         "ext4", "features", r"(?!.*\bextents?\b).+", "no extents", "its files have maps of blocks, not extents",
         "a large file takes thousands of blocks of metadata, and removing it takes long",
-        "tune2fs -O extent, then copy the files, or make it again",
+        "tune2fs -O extent, then copy the files, or save them and make it again",
     ),
     AttributeRule(
         "ext4", "features", r"(?!.*\bflex_bg\b)(?=.*\bextents?\b).+", "no flexible groups",
         "its groups keep their own bitmaps and inodes (no flex_bg)",
-        "metadata are scattered over the drives, and free space is cut every 128 MiB", "make it again with mke2fs",
+        "metadata are scattered over the drives, and free space is cut every 128 MiB",
+        "save the data, then make it again with mke2fs",
+    ),
+    AttributeRule(
+        "ext4", "features", r"(?!.*\bdir_index\b)(?=.*\bfiletype\b).+", "no index of directories",
+        "its directories have no index (no dir_index)",
+        "creates and lookups in large directories read all of their blocks",
+        "tune2fs -O dir_index, then e2fsck -fD while it is not mounted",
     ),
     AttributeRule(
         "ext4", "check_interval", r"[1-9]\d*", "check at mount", "it is checked after {value} s",
@@ -90,7 +97,7 @@ RULES: Sequence[AttributeRule] = (
     AttributeRule(
         "ext4", "inode_bytes", "128", "small inodes", "its inodes have 128 bytes",
         "each extended attribute takes a separate block, times have whole seconds and end in 2038",
-        "make it again with mke2fs -I 256",
+        "save the data, then make it again with mke2fs -I 256",
     ),
     AttributeRule(
         "ext4", "error_count", r"[1-9]\d*", "file system with errors", "its superblock counts {value} errors",
@@ -141,6 +148,24 @@ RULES: Sequence[AttributeRule] = (
     AttributeRule(
         "zfs", "failmode", "panic", "panic after an error", "failmode is panic",
         "the server stops when the pool loses its drives for a moment", "zpool set failmode=wait",
+    ),
+    AttributeRule(
+        "zfs", "failmode", "continue", "errors without drives", "failmode is continue",
+        "writes fail at once when the pool loses its drives for a moment, and programs end",
+        "zpool set failmode=wait, unless a cluster must fail over at once",
+    ),
+    AttributeRule(
+        "zfs", "expandsize", r"(?!0B?$)[\d.]+\w*", "partly unused", "{value} of its drives are not used (EXPANDSZ)",
+        "capacity is lost", "zpool online -e, or zpool set autoexpand=on",
+    ),
+    AttributeRule(
+        "zfs", "checkpoint", r"(?!0B?$)[\d.]+\w*", "checkpoint of the pool", "it has a checkpoint of {value}",
+        "what is deleted frees no space, and drives cannot be removed", "zpool checkpoint -d, when it is not needed",
+    ),
+    AttributeRule(
+        "zfs", "altroot", "/.*", "imported with another root", "it was imported with altroot {value}",
+        "its mount points begin there, and it is not in the cache file: after a restart it is missing",
+        "zpool export, then zpool import without -R",
     ),
     # ---- Lustre
     AttributeRule(
@@ -195,6 +220,20 @@ RULES: Sequence[AttributeRule] = (
     AttributeRule(
         "lvm", "health", "[pX]", "volume lacks a device", "a device of it is missing: attribute {value} of lvs",
         "parts of it cannot be read", "look for the missing physical volume (pvs)",
+    ),
+    AttributeRule(
+        "lvm", "health", "r", "volume needs a refresh", "a device of it had errors: attribute r of lvs",
+        "it works without one of its copies", "look at the drive, then lvchange --refresh",
+    ),
+    AttributeRule(
+        "lvm", "health", "m", "copies differ", "its copies differ: attribute m of lvs",
+        "after the loss of a drive wrong data may be read", "look for a drive with errors, then lvchange --syncaction"
+        " repair",
+    ),
+    AttributeRule(
+        "lvm", "health", "[FDM]", "thin pool failed",
+        "its thin pool is out of space or failed: attribute {value} of lvs",
+        "writes fail or wait", "lvextend the pool or its metadata, then lvconvert --repair it",
     ),
     AttributeRule(
         "disk", "alignment", r"-?[1-9]\d*", "shifted sectors", "its sectors do not begin at 0 (alignment {value})",

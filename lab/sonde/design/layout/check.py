@@ -296,11 +296,8 @@ def _check_groups(
             "creates and allocations at the same time wait for each other",
             "grow it (xfs_growfs), or save the data and make it with -d agcount=16 or more",
         )  # fmt: skip
-    legacy = (
-        file_system.device.startswith(("/dev/dsk/", "/hw/"))
-        or file_system.location.startswith("/dev/dsk/")
-        or size <= 4 * GIB
-    )
+    beginnings = (file_system.device[:9], file_system.device[:4], file_system.location[:9])
+    legacy = bool({"/dev/dsk/", "/hw/"} & set(beginnings)) or size <= 4 * GIB
     is_planned = _has_planned_groups(file_system, planned_layout)
     if (
         not is_planned

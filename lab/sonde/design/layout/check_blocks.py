@@ -44,7 +44,7 @@ def find_block_faults(
         yield LayoutFault(
             "blocks too small", file_system.location, f"a block has {format_bytes(file_system.block)}",
             "four times the metadata of blocks of 4 KiB, and writes smaller than a sector of the drives",
-            "make it with blocks of 4 KiB", ("block",),
+            "save the data, then make it with blocks of 4 KiB", ("block",),
         )  # fmt: skip
     yield from _check_sectors(observed_storage, file_system)
 
@@ -63,7 +63,7 @@ def _check_size(
     if size < (1 - _SIZE_SHARE) * device.size and not is_planned:
         yield LayoutFault(
             "device partly unused", file_system.location, texts, "capacity is lost",
-            "grow it (xfs_growfs, or resize2fs), or make it again without a size", ("blocks",),
+            "grow it (xfs_growfs, or resize2fs), or save the data and make it again without a size", ("blocks",),
         )  # fmt: skip
     elif size > device.size:
         yield LayoutFault(
@@ -115,5 +115,6 @@ def _check_sectors(
         yield LayoutFault(
             "sectors too small", file_system.location,
             f"it writes sectors of {sector} bytes; those of the drives have {physical}",
-            "each write of its log and headers reads a sector first", f"make it with -s size={physical}",
+            "each write of its log and headers reads a sector first",
+            f"save the data, then make it with -s size={physical}",
         )  # fmt: skip

@@ -70,7 +70,8 @@ def find_planned_inode_faults(
             f"it has an inode for {format_bytes(ratio)}; mkfs.lustre makes one for {format_bytes(usual)}",
             "creates fail while it has space for smaller files" if ratio > usual
             else "inodes take space that objects need, and make checks longer",
-            "make it again without -i in --mkfsoptions, as the script of sonde layout plan does", ("inodes",),
+            "empty the target (lfs migrate), then make it again without -i in --mkfsoptions, as the script of sonde"
+            " layout plan does", ("inodes",),
         )  # fmt: skip
 
 
@@ -93,7 +94,7 @@ def _check_object_size(
             f"it has {inodes:,} inodes, one for {format_bytes(total_kib * KIB // inodes)}; its objects have"
             f" {format_bytes(mean)} on average",
             "creates fail when less than half of its space is used",
-            "make it again with fewer bytes per inode (mkfs.lustre --mkfsoptions=-i)",
+            "empty the target (lfs migrate), then make it again with fewer bytes per inode (--mkfsoptions=-i)",
         )  # fmt: skip
 
 
@@ -108,7 +109,8 @@ def _check_metadata_target(target: ObservedFileSystem, inodes: int) -> Iterator[
             "too few inodes", target.location,
             f"it has {inodes:,} inodes, one for {format_bytes(int(total_kib) * KIB // inodes)}; mkfs.lustre makes one"
             " for 2.5 KiB",
-            "creates fail when a small part of its space is used", "make it again with -i 2560 in --mkfsoptions",
+            "creates fail when a small part of its space is used",
+            "save the metadata, then make it again with -i 2560 in --mkfsoptions",
         )  # fmt: skip
 
 
@@ -143,5 +145,5 @@ def _find_odd_numbers(fact: str, values: dict[str, int], cost: str) -> Iterator[
         yield LayoutFault(
             "targets differ", name,
             f"its {title} is {texts[0]}; {count} of {len(values)} targets have {texts[1]}", cost,
-            "make it again like the others, if it is not meant so", (fact,),
+            "empty the target (lfs migrate), then make it again like the others, if it is not meant so", (fact,),
         )  # fmt: skip

@@ -27,12 +27,20 @@ _COSTLY = {
     "localflock": ("locks hold on one node only: programs on other nodes do not see them", "mount it with flock"),
     "nodelalloc": ("every small write allocates by itself", "mount it without nodelalloc"),
     "discard": ("every delete sends a command that drives answer slowly", "use fstrim.timer instead"),
+    "nouuid": (
+        "XFS no longer notices that a copy with the same UUID is mounted",
+        "mount it without nouuid, and give the copy another UUID (xfs_admin -U generate)",
+    ),
+    "noauto_da_alloc": ("after a crash files that were replaced may be empty", "mount it without noauto_da_alloc"),
+    "errors=continue": ("damage spreads after an error of the file system", "mount it with errors=remount-ro"),
     "strictatime": ("every read writes", "mount it with noatime or relatime"),
 }
 _SYNONYMS = {"barrier=0": "nobarrier"}
 # The default of XFS.
 _LOG_BUFFER = 32 * KIB
 _LOG_BUFFERS = 8
+_LONGEST_COMMIT_S = 60
+_FULL_PERCENT = 90
 _SMALL_LOG_BUFFER = 64 * KIB
 
 
@@ -64,7 +72,15 @@ def find_mount_faults(
     yield from _check_mounted_stripe(file_system)
     yield from _check_log_buffers(file_system)
     yield from _check_log_buffer_count(file_system)
+    interval = read_mount_option_number(file_system, "commit")
+    if interval is not None and interval > _LONGEST_COMMIT_S:
+        yield LayoutFault(
+            "mount option", file_system.location, f"it is mounted with commit={interval}",
+            f"a crash loses the changes of up to {interval} s, which programs did not synchronize",
+            "mount it without commit=, or with at most 30",
+        )  # fmt: skip
     yield from _check_device(observed_storage, file_system)
+    yield from _check_fill_level(observed_storage, file_system)
 
 
 def _is_mount_of_target(file_system: ObservedFileSystem) -> bool:
@@ -132,6 +148,23 @@ def _check_log_buffer_count(file_system: ObservedFileSystem) -> Iterator[LayoutF
             "mount option", file_system.location, f"it is mounted with logbufs={count}; the default is {_LOG_BUFFERS}",
             "creates and removals wait until one of few log buffers is written", "mount it without logbufs",
         )  # fmt: skip
+
+
+def _check_fill_level(
+    observed_storage: ObservedStorage, file_system: ObservedFileSystem
+) -> Iterator[LayoutFault | CheckedItem]:
+    """How full a file system is, as lsblk prints it for its device."""
+    name = file_system.device.rsplit("/", 1)[-1]
+    for disk in observed_storage.disks.values():
+        used = disk.settings.get("used_percent", "")
+        if not name or name not in (disk.name, disk.settings.get("name")) or not used.isdigit():
+            continue
+        yield CheckedItem("the used part of a file system", file_system.location)
+        if int(used) > _FULL_PERCENT:
+            yield LayoutFault(
+                "too full", file_system.location, f"{used} % of it are used",
+                "files are written in pieces, and soon writes fail", "remove or move files, or grow it",
+            )  # fmt: skip
 
 
 def _check_device(observed_storage: ObservedStorage, file_system: ObservedFileSystem) -> Iterator[LayoutFault]:

@@ -18,7 +18,7 @@ from sonde.design.layout.planned_roles import split_by_role
 from sonde.model.system.storage import Drive
 from sonde.model.units import format_bytes
 
-_MAKE = "make it with the script of sonde layout plan"
+_MAKE = "save the data, then make it with the script of sonde layout plan, or correct the system file"
 # A device may be larger than planned by this fraction: the plan reserves more than md and LVM use.
 _SIZE_SHARE = 0.02
 # Names of schedulers before Linux 5.0.

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.device_identity import (
@@ -13,8 +14,10 @@ from sonde.design.layout.device_identity import (
     split_device_arguments,
 )
 from sonde.design.layout.faults import LayoutFault
-from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem, ObservedStorage
+from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem, ObservedStorage, ObservedVdev
 
+# What zpool status prints after the name of a drive that it does not find.
+_FORMER_NAME = re.compile(r"\bwas (/dev/\S+)")
 _VDEV_KIND = re.compile(r"(mirror|raidz\d?|draid\d?(:\S+)?)$")
 
 
@@ -46,6 +49,17 @@ def find_vdev_disk(observed_storage: ObservedStorage, vdev_name: str) -> Observe
     return ObservedDisk(name, settings={"links": f"{folder}/{name}"} if folder != "/dev" else {})
 
 
+def find_disk_of_drive(observed_storage: ObservedStorage, vdev: ObservedVdev) -> ObservedDisk:
+    """The disk of a drive of a pool. In the place of a drive that is missing zpool prints its GUID, and what it was."""
+    was = _FORMER_NAME.search(vdev.note)
+    if was is None:
+        return find_vdev_disk(observed_storage, vdev.name)
+    disk = find_vdev_disk(observed_storage, was[1].rpartition("/")[2])
+    path = re.sub(r"-part\d+$", "", was[1])
+    links = f"{disk.settings.get('links', '')} {path}".split()
+    return replace(disk, settings={**disk.settings, "links": " ".join(dict.fromkeys(links))})
+
+
 def compare_pool(
     observed_storage: ObservedStorage, file_systems: Sequence[ObservedFileSystem], arguments: str
 ) -> Iterator[LayoutFault | CheckedItem]:
@@ -59,7 +73,7 @@ def compare_pool(
         for vdev in pool.vdevs:
             is_drive = vdev.kind == "drive" and not vdev.use
             paths = (
-                find_planned_names(observed_storage, planned, find_vdev_disk(observed_storage, vdev.name))
+                find_planned_names(observed_storage, planned, find_disk_of_drive(observed_storage, vdev))
                 if is_drive
                 else None
             )
@@ -121,7 +135,7 @@ def _compare_pool_spares(
     """Planned spares that are none: absent, or a member of a vdev for good. Outputs must identify all drives."""
     vdevs = [vdev for vdev in pool.vdevs if vdev.kind == "drive"]
     answers = [
-        find_planned_names(observed_storage, planned, find_vdev_disk(observed_storage, vdev.name)) for vdev in vdevs
+        find_planned_names(observed_storage, planned, find_disk_of_drive(observed_storage, vdev)) for vdev in vdevs
     ]
     if not spares or not answers or None in answers:
         return
@@ -155,7 +169,7 @@ def _compare_pool_log(
     planned_text = " and ".join(("mirror of " if len(paths) > 1 else "") + describe_planned_devices(paths)
                                 for paths in planned_vdevs)  # fmt: skip
     arguments = " ".join(("mirror " if len(paths) > 1 else "") + " ".join(paths) for paths in planned_vdevs)
-    answers = [find_planned_names(observed_storage, planned, find_vdev_disk(observed_storage, drive.name))
+    answers = [find_planned_names(observed_storage, planned, find_disk_of_drive(observed_storage, drive))
                for drive in drives]  # fmt: skip
     present = {path for paths in answers for path in paths or ()}
     absent = [path for path in planned if path not in present] if None not in answers else []

@@ -99,15 +99,15 @@ def _check_pool_state(pool: ObservedFileSystem) -> Iterator[LayoutFault | Checke
                 "spare in use", pool.location, f"spare {vdev.name} stands for {_name_replaced_drive(pool, vdev.name)}",
                 "there is one spare less", "zpool replace the drive that failed; the spare is free again then",
             )  # fmt: skip
-    if state not in ("ONLINE", "") or sick:
-        drives = [vdev for vdev in pool.vdevs if vdev.kind == "drive" and vdev.use not in _AUXILIARY_USES
-                  and vdev.parent and vdev.state not in _GOOD_STATES]  # fmt: skip
+    drives = [vdev for vdev in pool.vdevs if vdev.kind == "drive" and vdev.use not in _AUXILIARY_USES
+              and vdev.parent and vdev.state not in _GOOD_STATES]  # fmt: skip
+    if state not in ("ONLINE", "") or sick or drives:
         names = ", ".join(f"{vdev.name} {vdev.state}" for vdev in sick)
-        names += f"; {', '.join(f'{drive.name} {drive.state}' for drive in drives)}" if drives else ""
+        names += f"; {', '.join(_describe_drive(drive) for drive in drives)}" if drives else ""
         yield LayoutFault(
             "degraded",
             pool.location,
-            f"the pool is {state} {names}".strip(),
+            f"the pool is {state} {names.removeprefix('; ')}".strip(),
             _describe_remaining_redundancy(pool, sick),
             "zpool replace the drive that failed",
             parts=(pool.location, *(drive.name for drive in drives)),
@@ -117,6 +117,11 @@ def _check_pool_state(pool: ObservedFileSystem) -> Iterator[LayoutFault | Checke
             "rebuilding", pool.location, f"the pool is busy: {scan}", "it takes its share of every drive's rate",
             "measure after it has ended (zpool status)",
         )  # fmt: skip
+
+
+def _describe_drive(drive: ObservedVdev) -> str:
+    """The name of a drive with its state; zpool prints the GUID of one that is missing, and what it was."""
+    return f"{drive.name} {drive.state}" + (f" ({drive.note})" if drive.note.startswith("was ") else "")
 
 
 def _name_replaced_drive(pool: ObservedFileSystem, spare: str) -> str:
@@ -154,6 +159,12 @@ def _check_pool_errors(pool: ObservedFileSystem) -> Iterator[LayoutFault | Check
             f"the last scrub found {format_count_with_noun(int(errors), 'error')} that it could not repair",
             "some data is lost or wrong", "zpool status -v names the files: restore them, then scrub again",
         )  # fmt: skip
+    repaired = pool.facts.get("scrub_repaired", "0").rstrip("B")
+    if repaired != "0" and not any(vdev.checksum_errors or vdev.read_errors for vdev in pool.vdevs):
+        yield LayoutFault(
+            "repaired by a scrub", pool.location, f"the last scrub repaired {repaired}",
+            "a drive or its path returned wrong data", "look for the drive: smartctl, log of the kernel",
+        )  # fmt: skip
     for vdev in pool.vdevs:
         counts = {"READ": vdev.read_errors, "WRITE": vdev.write_errors, "CKSUM": vdev.checksum_errors}
         if any(counts.values()):
@@ -173,7 +184,7 @@ def _check_pool_properties(pool: ObservedFileSystem) -> Iterator[LayoutFault | C
         if int(shift) not in (0, 12, 13, 14):
             yield LayoutFault(
                 "sectors too small", pool.location, f"ashift is {shift}, sectors of {1 << int(shift)} bytes",
-                "drives with sectors of 4 KiB read before they write", "make the pool again with ashift=12",
+                "drives with sectors of 4 KiB read before they write", "send the data to a new pool with ashift=12",
                 ("ashift",),
             )  # fmt: skip
     fragmentation = pool.facts.get("fragmentation", "").rstrip("%")

@@ -120,7 +120,7 @@ def _check_metadata(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
         yield LayoutFault(
             "old metadata", disk.name, f"its metadata have version {settings['metadata']}",
             "at most 28 devices of 2 TiB, and a partition at the end of a drive is taken for the whole drive",
-            "assemble it with --update=metadata (1.0), or make it again with 1.2", ("metadata",),
+            "assemble it with --update=metadata (1.0), or save the data and make it again with 1.2", ("metadata",),
         )  # fmt: skip
     layout = settings.get("layout", "")
     if layout.startswith("parity-"):

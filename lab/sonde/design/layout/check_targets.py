@@ -79,7 +79,7 @@ def _check_written_target(target: ObservedFileSystem) -> Iterator[LayoutFault | 
     if index is not None and facts.get("index", "").isdigit() and int(facts["index"]) != int(index[1], 16):
         yield LayoutFault(
             "another index", target.location, f"its index is {facts['index']}; its name says {int(index[1], 16)}",
-            "it is refused, or stands for another target", "make it again with its own index, or restore its label",
+            "it is refused, or stands for another target", "restore its label; never make it again while it holds data",
         )  # fmt: skip
     if "errors=continue" in facts.get("mount_options", "").split(","):
         yield LayoutFault(
@@ -159,7 +159,7 @@ def _compare_written_targets(targets: Sequence[ObservedFileSystem]) -> Iterator[
             yield LayoutFault(
                 "targets differ", target.location, f"its {kind} is {value}; that of the other targets is {usual}",
                 "it belongs to another file system, or behaves in another way than its peers",
-                "make it again like the others, if it is not meant so", (member,),
+                "look for a wrong label; empty it (lfs migrate) before it is made again like the others", (member,),
             )  # fmt: skip
     yield from _compare_two_targets(targets)
     for role in ("OST", "MDT"):

@@ -47,7 +47,7 @@ from sonde.design.layout.observe_written_lustre import (
 )
 from sonde.design.layout.written_attributes import WrittenAttribute
 
-_MAKE = "make it with the script of sonde layout plan"
+_MAKE = "save the data, then make it with the script of sonde layout plan, or correct the system file"
 _SET = "set it as the script of sonde layout plan does"
 
 
@@ -106,7 +106,7 @@ COMPARISONS: Mapping[tuple[str, str], AttributeComparison] = {
                                         "data begins at another place of the drives", attribute="metadata"),
     ("mdadm", "--layout"): AttributeComparison("the planned layout of copies or parity", observe_array_layouts,
                                       "data and parity or copies lie on other drives: reads have another rate",
-                                      "mdadm --grow --layout= with the planned one, or make it again", "layout"),
+                                      "save the data, then mdadm --grow --layout= with the planned one", "layout"),
     ("mdadm", "--spare-devices"): AttributeComparison(
         "the planned number of spares", observe_array_spares,
         "after the loss of fewer drives than planned nothing takes over", "mdadm --manage --add a drive", "spares"),
@@ -182,9 +182,11 @@ COMPARISONS: Mapping[tuple[str, str], AttributeComparison] = {
                                          "no target can register"),
     ("mkfs.lustre", "--mgsnode"): AttributeComparison("the planned management servers", observe_management_nodes,
                                              "it does not find the management server, or not after a failover",
+                                             "unmount it, then tunefs.lustre --mgsnode= with the planned ones",
                                              attribute="management"),
-    ("mkfs.lustre", "--servicenode"): AttributeComparison("the planned failover servers", observe_failover_nodes,
-                                                 "its data is out of reach while its server is down"),
+    ("mkfs.lustre", "--servicenode"): AttributeComparison(
+        "the planned failover servers", observe_failover_nodes, "its data is out of reach while its server is down",
+        "unmount it, then tunefs.lustre --erase-params with all of its planned parameters", "failover"),
     ("mkfs.lustre", "--backfstype"): AttributeComparison(
         "the planned backend", observe_backends, "other settings apply to it"),
     **{("mkfs.lustre", f"--mkfsoptions {option}"): AttributeComparison(

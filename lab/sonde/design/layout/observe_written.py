@@ -19,6 +19,7 @@ Key = tuple[str, str]
 _INODE_FACTOR = 2
 _SIZE_SHARE = 0.02
 _NO_LOG_UNIT = 4 * KIB
+_INHERITED_PROPERTIES = ("atime", "xattr", "compression")
 _UNITS = {"": 1, "b": 1, "k": KIB, "m": MIB, "g": 1 << 30, "t": 1 << 40}
 
 
@@ -284,9 +285,21 @@ def observe_pool_properties(view: PlanView, key: Key) -> Iterator[Observation]:
     for file_system in view.file_systems:
         if observed := file_system.facts.get(name, ""):
             planned = view.list_values(key)[0]
-            size = parse_written_size(planned)
-            same_size = size is not None and parse_written_size(observed) == size
-            yield Observation(file_system.location, observed, planned, observed == planned or same_size)
+            yield Observation(file_system.location, observed, planned, _are_equal_properties(observed, planned))
+            yield from _observe_datasets(file_system, name, planned)
+
+
+def _are_equal_properties(observed: str, planned: str) -> bool:
+    size = parse_written_size(planned)
+    return observed == planned or (size is not None and parse_written_size(observed) == size)
+
+
+def _observe_datasets(pool: ObservedFileSystem, name: str, planned: str) -> Iterator[Observation]:
+    """Datasets that do not inherit a planned property. Their record size is chosen for what is in them."""
+    for fact, observed in pool.facts.items():
+        stem, _, dataset = fact.partition("@")
+        if stem == name and dataset and name in _INHERITED_PROPERTIES:
+            yield Observation(dataset, observed, f"{planned} for all of {pool.location}", observed == planned)
 
 
 def observe_vdevs(view: PlanView, key: Key) -> Iterator[Observation]:

@@ -58,7 +58,7 @@ findmnt --real --noheadings --types ext4,ext3 --output SOURCE 2>/dev/null | sort
     case $device in *'['*) ;; *) part dumpe2fs -h "$device" ;; esac
 done
 part zpool status
-part zpool list
+part zpool list -o name,size,allocated,free,checkpoint,expandsize,fragmentation,capacity,dedupratio,health,altroot
 part zpool get ashift,capacity,fragmentation,failmode
 part zfs get -p -d 0 creation
 part zfs get -t filesystem \

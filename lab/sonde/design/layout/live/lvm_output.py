@@ -153,8 +153,9 @@ def read_dmsetup_table(output_text: str, output_origin: str) -> ObservedStorage:
     for name, rows in segments.items():
         ordered = tuple(segment for _, segment in sorted(rows, key=lambda row: row[0]))
         targets = " ".join(dict.fromkeys(segment.kind for segment in ordered))
+        units = {segment.unit for segment in ordered}
+        settings = {"mapper_targets": targets} | ({"mapper_unit": str(units.pop())} if len(units) == 1 else {})
         disks[name] = ObservedDisk(
-            name, "other", segments=() if targets == "multipath" else ordered, settings={"mapper_targets": targets},
-            origin=output_origin,
-        )  # fmt: skip
+            name, "other", segments=() if targets == "multipath" else ordered, settings=settings, origin=output_origin
+        )
     return ObservedStorage(disks=disks)

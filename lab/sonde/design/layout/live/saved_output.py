@@ -90,6 +90,7 @@ _EMPTY_FORMS: Mapping[str, str] = {
     "cat /etc/mdadm": r"(?:(?!ARRAY).*\n)*(?!ARRAY).*",
     "lctl dl": r"(?:[ \t]*\d+ \w+ (?:mgc|mgs|mds|ost) .*(?:\n|$))*",  # a server without targets
     "lvs": _EMPTY_REPORT, "pvs": _EMPTY_REPORT, "": "",
+    "zpool": "no pools available", "zfs": "no datasets available",
 }  # fmt: skip
 _MOST_NAMES = 4
 # smartctl prints this header alone for drives without the command, as those of SAS.

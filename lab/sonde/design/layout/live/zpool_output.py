@@ -39,14 +39,17 @@ def _read_pool(pool_text: str, all_text: str, output_origin: str) -> ObservedFil
     data = [vdev for vdev in vdevs if not vdev.use and not vdev.parent]
     if lost := re.search(r"^[ \t]*errors: (\d+) data errors", pool_text, re.MULTILINE):
         facts["data_errors"] = lost[1]
+    elif "errors: Permanent errors have been detected" in pool_text:
+        names = pool_text.partition("errors: Permanent errors")[2].splitlines()[1:]
+        facts["data_errors"] = str(len([line for line in names if line[:1].isspace() and line.strip()]) or 1)
     if busy := re.search(r"^[ \t]*scan: (\w+) in progress", pool_text, re.MULTILINE):
         facts["scan"] = busy[1]
     if scrubbed := _read_last_scrub(pool_text):
         facts["scrubbed"] = scrubbed
     if status := re.search(r"^[ \t]*status: (.*(?:\n[ \t]+\S.*)*)", pool_text, re.MULTILINE):
         facts["status"] = " ".join(status[1].split())
-    if scrub := re.search(r"^[ \t]*scan: scrub repaired .* with (\d+) errors", pool_text, re.MULTILINE):
-        facts["scrub_errors"] = scrub[1]
+    if scrub := re.search(r"^[ \t]*scan: scrub repaired (\S+) .* with (\d+) errors", pool_text, re.MULTILINE):
+        facts |= {"scrub_repaired": scrub[1], "scrub_errors": scrub[2]}
     facts |= {
         "vdevs": " ".join(f"{vdev.name}={sum(child.parent == vdev.name and not child.group for child in vdevs) or 1}"
                           for vdev in data),
@@ -151,7 +154,9 @@ def read_zpool_list(output_text: str, output_origin: str) -> ObservedStorage:
         row = dict(zip(names, line.split(), strict=False))
         if not line.strip() or line.startswith((" ", "\t")):
             continue
-        facts = {"capacity": row.get("CAP", ""), "state": row.get("HEALTH", ""), "fragmentation": row.get("FRAG", "")}
+        columns = {"capacity": "CAP", "state": "HEALTH", "fragmentation": "FRAG", "expandsize": "EXPANDSZ",
+                   "checkpoint": "CKPOINT", "altroot": "ALTROOT"}  # fmt: skip
+        facts = {name: row.get(column, "") for name, column in columns.items()}
         pools.append(ObservedFileSystem(row["NAME"], "zfs", facts=facts, origin=output_origin))
     if not pools:
         raise UserError(f"{output_origin} names no pool; it should be what zpool list prints.")

@@ -110,7 +110,7 @@ def command(
         raise UserError("--table and --part belong to --fleet; name a folder of logs with it.")
     if not logs:
         raise UserError("Name a log: sonde advise job.darshan")
-    rates = _read_rates(storage)
+    rates = _read_rates_of_storage_option(storage)
     with get_messages_console().status("reading logs", spinner="dots") as status:
         jobs, refused = read_job_logs(logs, lambda log: status.update(f"reading {log}"))
     advised = [advise_job(job, rates) for job in jobs]
@@ -135,13 +135,15 @@ def command(
     return 0
 
 
-def _read_rates(storage: str | None) -> StorageRates | None:
+def _read_rates_of_storage_option(storage_option: str | None) -> StorageRates | None:
     """The rates in the file that --storage names; None without that option."""
     from sonde.advise.storage_rates import read_storage_rates
 
-    if not storage:
+    if not storage_option:
         return None
-    return read_storage_rates(Path(storage if storage.endswith(".json") else find_system_file(storage)))
+    return read_storage_rates(
+        Path(storage_option if storage_option.endswith(".json") else find_system_file(storage_option))
+    )
 
 
 def _print_fleet_losses_of_logs(
@@ -152,7 +154,7 @@ def _print_fleet_losses_of_logs(
     from sonde.advise.fleet_text import print_fleet_losses
     from sonde.advise.log_table import FleetPart, extract_logs_to_table
 
-    rates = _read_rates(storage_file)
+    rates = _read_rates_of_storage_option(storage_file)
     folder = table_folder or Path(f"{logs_folder.resolve().name}-jobs")
     with get_messages_console().status("looking for logs", spinner="dots") as status:
         count = extract_logs_to_table(

@@ -108,8 +108,10 @@ class _AdviceProver:
         before = self._make_replay(self.calls, None, f"{change.name}-before")
         after = self._make_replay(change.after, change.stripes, f"{change.name}-after")
 
-        def measure_variant(value: str | None) -> float:
-            return self._measure_replay(after if value else before, change.name, "after" if value else "before")
+        def measure_variant(advised_value: str | None) -> float:
+            return self._measure_replay(
+                after if advised_value else before, change.name, "after" if advised_value else "before"
+            )
 
         result = compare_candidate_with_present_value(change.name, measure_variant, search_rule, seed=1)
         return _make_proof(advice, change, predict_gain_from_costs(self.costs, self.calls, change), result)

@@ -164,7 +164,7 @@ def _list_caveat_lines(check_figures: list[CheckFigure]) -> list[str]:
 
 
 def _make_figure_table(check_figures: list[CheckFigure], is_wide: bool) -> Table:
-    table = make_plain_table(show_header=False)
+    table = make_plain_table(shows_header=False)
     table.add_column("figure")  # titles of --export
     table.add_column("value", justify="right", no_wrap=True)
     if is_wide:

@@ -64,10 +64,12 @@ def command(directory: str, dry_run: bool, yes: bool, as_json: bool) -> int:
     return 0
 
 
-def _print_removed(console: Console, entries: list[dict[str, Any]], dry_run: bool, directory: str) -> None:
-    if not entries:
-        console.print(f"Nothing to remove below {directory}.", soft_wrap=True)
-    for entry in entries:
+def _print_removed(
+    console: Console, removed_entries: list[dict[str, Any]], dry_run: bool, searched_directory: str
+) -> None:
+    if not removed_entries:
+        console.print(f"Nothing to remove below {searched_directory}.", soft_wrap=True)
+    for entry in removed_entries:
         line = Text(str(entry.get("directory", "?")), style="bold")
         if "not_removed" in entry:
             line.append(f"  not removed: {entry['not_removed']}", style="not bold yellow")

@@ -110,10 +110,10 @@ def command(
     return EXIT_FAILED if check and any(number.verdict == "slower" for number in comparison.numbers) else 0
 
 
-def _parse_units(units: tuple[str, ...]) -> dict[str, float]:
+def _parse_units(unit_texts: tuple[str, ...]) -> dict[str, float]:
     """Parses NAME=COUNT into the number of units by file system."""
     counts = {}
-    for text in units:
+    for text in unit_texts:
         name, equals, count = text.rpartition("=")
         try:
             counts[name] = float(count)
@@ -128,8 +128,8 @@ def _write_comparison_page(
     comparison: Comparison,
     environment_differences: list[EnvironmentDifference],
     target_comparisons: list[TargetComparison],
-    units: dict[str, float],
-    output: Path,
+    unit_count_by_file_system: dict[str, float],
+    page_file: Path,
     quiet: bool,
 ) -> Path:
     from sonde.charts.study import write_study_page
@@ -138,9 +138,10 @@ def _write_comparison_page(
 
     return write_page_with_status(
         lambda: write_study_page(
-            build_comparison_page(comparison, environment_differences, units, target_comparisons), output
+            build_comparison_page(comparison, environment_differences, unit_count_by_file_system, target_comparisons),
+            page_file,
         ),
-        output,
+        page_file,
         quiet,
     )
 

@@ -97,7 +97,7 @@ def command(
         counts = {state: sum(fact.state == state for fact in all_facts) for state in (YES, PARTLY, NO)}
         print_json({"works": not lacking, "counts": counts, "facts": [asdict(fact) for fact in all_facts]})
         return EXIT_ENVIRONMENT if lacking else EXIT_OK
-    table = make_plain_table(show_header=False)
+    table = make_plain_table(shows_header=False)
     for title in ("state", "check", "result"):  # of --export
         table.add_column(title)
     for fact in all_facts:
@@ -164,9 +164,9 @@ def _find_setting_source(setting_name: str, variable: str, files: Sequence[Confi
     return next((str(file.path) for file in files if setting_name in file.values), "default")
 
 
-def _flatten_tables(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _flatten_tables(configuration_table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yields (name, value) with names like run.launcher."""
-    for name, value in table.items():
+    for name, value in configuration_table.items():
         if isinstance(value, Mapping):
             yield from _flatten_tables(value, f"{prefix}{name}.")
         else:

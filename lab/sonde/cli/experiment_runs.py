@@ -75,8 +75,10 @@ def run_plan(plan: Plan, run_request: RunRequest, output: OutputOptions) -> int:
     return run_experiment_and_print(resume_request(output.archive, request, run_request.resume), output)
 
 
-def _apply_request_options(document: Mapping[str, Any], run_request: RunRequest) -> dict[str, Any]:
-    return apply_command_line(document, run_request.repeat, run_request.warmup, run_request.prepare, run_request.sweeps)
+def _apply_request_options(experiment_document: Mapping[str, Any], run_request: RunRequest) -> dict[str, Any]:
+    return apply_command_line(
+        experiment_document, run_request.repeat, run_request.warmup, run_request.prepare, run_request.sweeps
+    )
 
 
 def run_experiment_and_print(request: ExperimentRequest, output: OutputOptions) -> int:
@@ -207,8 +209,8 @@ def _make_median_table(medians: list[CellMedian]) -> Any:
     return table
 
 
-def _format_unit_rate(value: float, unit: str) -> str:
-    return format_rate(value) if unit == BYTE_RATE_UNIT else format_ops(value)
+def _format_unit_rate(unit_rate: float, rate_unit: str) -> str:
+    return format_rate(unit_rate) if rate_unit == BYTE_RATE_UNIT else format_ops(unit_rate)
 
 
 def describe_variant_effect(effect: VariantEffect) -> str:

@@ -50,14 +50,14 @@ def command(text: str, as_json: bool) -> int:
     return 0
 
 
-def _make_experiment_row(file_name: str, file: Path, file_kind: str) -> dict[str, Any]:
-    document = read_plan_document(str(file))
-    folder = "" if file.parent.name == "experiments" else file.parent.name
+def _make_experiment_row(file_name: str, plan_or_experiment_file: Path, file_kind: str) -> dict[str, Any]:
+    document = read_plan_document(str(plan_or_experiment_file))
+    folder = "" if plan_or_experiment_file.parent.name == "experiments" else plan_or_experiment_file.parent.name
     return {
         "name": file_name,
         "kind": file_kind,
         "folder": folder,
         "title": str(document.get("title") or document.get("id") or file_name),
         "profiles": list(document.get("profiles", {})),
-        "file": str(file),
+        "file": str(plan_or_experiment_file),
     }

@@ -248,13 +248,14 @@ def _print_gate_table(
 
 def _find_gate_caveats(
     measured_side: ComparedSide,
-    numbers: Sequence[tuple[str, Sequence[str]]],
+    phases_with_run_ids: Sequence[tuple[str, Sequence[str]]],
     baseline_side: ComparedSide | None = None,
 ) -> list[CaveatCount]:
-    """Returns the caveats of `numbers`, each a phase and the ids of its runs, and of the phases in the baseline."""
-    phases = [phase for phase, _ in numbers]
+    """Returns the caveats of `phases_with_run_ids`, each a phase and the ids of its runs, and of the phases in the
+    baseline."""
+    phases = [phase for phase, _ in phases_with_run_ids]
     baseline_caveats = count_caveats(baseline_side.name, baseline_side.runs, phases) if baseline_side else []
-    measured = [("", phase, run_ids) for phase, run_ids in numbers]
+    measured = [("", phase, run_ids) for phase, run_ids in phases_with_run_ids]
     return [*count_caveats_of_numbers("now", measured_side.runs, measured), *baseline_caveats]
 
 

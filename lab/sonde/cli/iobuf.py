@@ -135,17 +135,17 @@ def _add_alone_option(params_entry: str) -> str:
     return params_entry if params_entry.strip().startswith("%") else f"{params_entry}:alone"
 
 
-def _require_settings_file(settings: str | None) -> str:
-    if settings is None:
+def _require_settings_file(settings_file: str | None) -> str:
+    if settings_file is None:
         return os.environ.get("SONDE_IOBUF_FILE", "")
-    path = Path(settings).absolute()
+    path = Path(settings_file).absolute()
     if not path.is_file():
-        raise UserError(f"The settings file {settings} does not exist.")
+        raise UserError(f"The settings file {settings_file} does not exist.")
     return str(path)
 
 
-def _make_lines_folder(lines: str) -> Path:
-    folder = Path(lines).absolute()
+def _make_lines_folder(program_lines: str) -> Path:
+    folder = Path(program_lines).absolute()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as reason:

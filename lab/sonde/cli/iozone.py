@@ -127,21 +127,21 @@ def _print_cell_row(
 def _write_heat_map_page(
     rates_by_cell: dict[IozoneCell, dict[str, float]],
     runs_by_cell: Mapping[IozoneCell, RecordedRun],
-    arguments: tuple[str, ...],
+    iozone_arguments: tuple[str, ...],
     page_file: Path | None,
     archive: Archive,
-    group: str | None,
+    group_name: str | None,
     quiet: bool,
 ) -> None:
-    if group is None and page_file is None:
+    if group_name is None and page_file is None:
         return
-    output = page_file or archive.root / "reports" / f"{group}.html"
+    output = page_file or archive.root / "reports" / f"{group_name}.html"
     if page_file is None:
         output.parent.mkdir(parents=True, exist_ok=True)
     written = write_grid_page(
         rates_by_cell,
         runs_by_cell,
-        f"iozone {' '.join(arguments)}",
+        f"iozone {' '.join(iozone_arguments)}",
         list_shared_facts(list(runs_by_cell.values())),
         output,
     )

@@ -295,10 +295,10 @@ def _treat_signals_as_interrupts(*signal_numbers: signal.Signals) -> Iterator[No
             signal.signal(number, handler or signal.SIG_DFL)
 
 
-def _report_error(sentence: str, code: int) -> int:
-    if sentence:
-        print_plain_text(f"sonde: {sentence}", to_stderr=True)
-    return code
+def _report_error(error_sentence: str, exit_code: int) -> int:
+    if error_sentence:
+        print_plain_text(f"sonde: {error_sentence}", to_stderr=True)
+    return exit_code
 
 
 def _make_usage_message(error: click.ClickException) -> str:

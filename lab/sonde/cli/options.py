@@ -19,8 +19,8 @@ from sonde.store.archive import Archive
 from sonde.terminal.screen import get_messages_console
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-_HELP_LINK = re.compile(r"^ *More: sonde help \S+$", re.MULTILINE)
-_NAME_AND_VALUE = re.compile(r"([A-Za-z0-9][\w.-]*)=(.+)", re.DOTALL)
+_HELP_LINK_PATTERN = re.compile(r"^ *More: sonde help \S+$", re.MULTILINE)
+_NAME_AND_VALUE_PATTERN = re.compile(r"([A-Za-z0-9][\w.-]*)=(.+)", re.DOTALL)
 
 
 class VerbGroup(click.Group):
@@ -31,8 +31,8 @@ class VerbGroup(click.Group):
 
     def add_command(self, cmd: click.Command, name: str | None = None) -> None:
         """Adds a verb, with the group's link to the documentation."""
-        link = _HELP_LINK.search(self.help or "")
-        if link and not _HELP_LINK.search(cmd.help or ""):
+        link = _HELP_LINK_PATTERN.search(self.help or "")
+        if link and not _HELP_LINK_PATTERN.search(cmd.help or ""):
             cmd.help = f"{inspect.cleandoc(cmd.help or '')}\n\n{link[0].strip()}"
         super().add_command(cmd, name)
 
@@ -84,9 +84,9 @@ def add_existing_archive_option(command: Command) -> Command:
     )(command)
 
 
-def _open_existing_archive(option: str | None) -> Archive:
-    archive = Archive.from_option(option, _print_archive_message)
-    if option and not archive.root.is_dir():
+def _open_existing_archive(archive_option: str | None) -> Archive:
+    archive = Archive.from_option(archive_option, _print_archive_message)
+    if archive_option and not archive.root.is_dir():
         raise UserError(f"There is no archive {archive.root}; name the folder that holds the runs.")
     return archive
 
@@ -163,9 +163,9 @@ def add_task_options(command: Command) -> Command:
 
 
 def parse_locations(
-    directories: Sequence[str],
-    pools: Sequence[str],
-    system: str | None,
+    directory_options: Sequence[str],
+    pool_options: Sequence[str],
+    system_name: str | None,
     launcher: str,
     launcher_args: str,
     is_plan_target: bool = False,
@@ -173,8 +173,8 @@ def parse_locations(
     """Parses --on, --pool and --system. Raises UserError, also for a missing directory. `is_plan_target`: --on may name
     a block device or a bucket, as the target of a plan may."""
     default, directories_by_name = "", dict[str, str]()
-    for text in directories:
-        match = None if Path(text).is_dir() else _NAME_AND_VALUE.fullmatch(text)
+    for text in directory_options:
+        match = None if Path(text).is_dir() else _NAME_AND_VALUE_PATTERN.fullmatch(text)
         if match is None:
             if default:
                 raise UserError(f"--on is given twice, with {default} and {text}; for several write --on NAME=DIR.")
@@ -185,15 +185,15 @@ def parse_locations(
                 raise UserError(f"--on {match[1]} is given twice; one directory is enough.")
             directories_by_name[match[1]] = _resolve_directory("--on", match[1], match[2])
     pools_by_name: dict[str, tuple[str, ...]] = {}
-    for text in pools:
+    for text in pool_options:
         for entry in re.split(r",(?=[A-Za-z0-9][\w.-]*=)", text):
-            match = _NAME_AND_VALUE.fullmatch(entry)
+            match = _NAME_AND_VALUE_PATTERN.fullmatch(entry)
             if match is None:
                 raise UserError(f'--pool "{entry}" does not say which directory a pool is; write --pool NAME=DIR.')
             if match[1] in pools_by_name:
                 raise UserError(f"--pool {match[1]} is given twice; write its directories together: NAME=DIR,DIR.")
             pools_by_name[match[1]] = _parse_pool_directories(match[1], match[2])
-    return RunLocations(default, directories_by_name, pools_by_name, system or "", launcher, launcher_args)
+    return RunLocations(default, directories_by_name, pools_by_name, system_name or "", launcher, launcher_args)
 
 
 def _parse_pool_directories(pool_name: str, directories_text: str) -> tuple[str, ...]:

@@ -101,23 +101,23 @@ def read_defaults(verb_names: tuple[str, ...]) -> dict[str, Any]:
     return defaults
 
 
-def _convert_to_click_defaults(table: Mapping[str, Any]) -> dict[str, Any]:
+def _convert_to_click_defaults(configuration_table: Mapping[str, Any]) -> dict[str, Any]:
     """Returns a table with names as click spells them; tables of subcommands are inner tables."""
     return {
         name.replace("-", "_"): _convert_to_click_defaults(value) if isinstance(value, Mapping) else value
-        for name, value in table.items()
+        for name, value in configuration_table.items()
     }
 
 
-def _apply_general_setting(configuration_file: ConfigurationFile, setting_name: str, value: Any) -> None:
+def _apply_general_setting(configuration_file: ConfigurationFile, setting_name: str, setting_value: Any) -> None:
     if setting_name == "color":
-        if value not in COLORS:
+        if setting_value not in COLORS:
             raise UserError(f"{configuration_file.path}: color must be one of {', '.join(COLORS)}.")
-        get_output_settings().color = str(value)
+        get_output_settings().color = str(setting_value)
     elif setting_name == "quiet":
-        if not isinstance(value, bool):
+        if not isinstance(setting_value, bool):
             raise UserError(f"{configuration_file.path}: quiet must be true or false.")
-        get_output_settings().is_quiet = value
+        get_output_settings().is_quiet = setting_value
 
 
 def check_verb_defaults(verb: click.Command, defaults: Mapping[str, Any], verb_path: str = "") -> None:

@@ -168,14 +168,14 @@ def _print_plan(
     console.print(table)
 
 
-def _describe_phase(plan: Plan, phase: Any, volume: PhaseVolume) -> str:
-    if plan.is_tree_phase(phase):
-        meta = plan.resolve_meta(phase)
+def _describe_phase(plan: Plan, phase_document: Any, volume: PhaseVolume) -> str:
+    if plan.is_tree_phase(phase_document):
+        meta = plan.resolve_meta(phase_document)
         length = [f"{format_bytes(volume.transfer_bytes)} each"] if volume.transfer_bytes else []
-        if phase["op"] == "walk" and "find" in meta:
+        if phase_document["op"] == "walk" and "find" in meta:
             return ", ".join([volume.op, volume.backend, *(f"{name} {value}" for name, value in meta["find"].items())])
         return ", ".join([volume.op, volume.backend, meta["objects"], *length, str(meta["select"]["order"])])
-    data = plan.resolve_data(phase)
+    data = plan.resolve_data(phase_document)
     parts = [
         volume.op,
         volume.backend,
@@ -197,8 +197,8 @@ def _describe_stop(volume: PhaseVolume) -> str:
     return "with the volume"
 
 
-def _get_available_bytes(facts: dict[str, Any]) -> int | None:
-    available = (facts.get("file_system") or {}).get("available_bytes")
+def _get_available_bytes(directory_facts: dict[str, Any]) -> int | None:
+    available = (directory_facts.get("file_system") or {}).get("available_bytes")
     return None if available is None else int(available)
 
 
@@ -212,17 +212,17 @@ def _get_reserved_bytes(plan: Plan) -> int:
     return parse_bytes(plan.resolve()["target"]["min_free"])
 
 
-def _describe_space(space_text: RequiredSpace, plan: Plan, task_count: int, facts: dict[str, Any]) -> str:
-    available, needed = _get_available_bytes(facts), space_text.bytes
+def _describe_space(space_text: RequiredSpace, plan: Plan, task_count: int, directory_facts: dict[str, Any]) -> str:
+    available, needed = _get_available_bytes(directory_facts), space_text.bytes
     text = f"{format_bytes(needed)} needed"
     if space_text.most_bytes > needed:
         text += f", up to {format_bytes(space_text.most_bytes)} if storage is faster than the stonewall"
     if available is None:
         return text
     text += f", {format_bytes(available)} available"
-    if _does_plan_fit_into_space(space_text.most_bytes, plan, facts):
+    if _does_plan_fit_into_space(space_text.most_bytes, plan, directory_facts):
         return text
-    if _does_plan_fit_into_space(needed, plan, facts):
+    if _does_plan_fit_into_space(needed, plan, directory_facts):
         return (
             f"{text}: may leave less than {format_bytes(_get_reserved_bytes(plan))} (target.min_free); set a volume"
             " that fits, or a shorter stonewall"

@@ -40,35 +40,42 @@ class ReplayRunner:
     count: int = 0
     expected: int = 1
 
-    def run_replay(self, plan: Plan, run_name: str, facts: Mapping[str, Any]) -> RunResult:
+    def run_replay(self, plan: Plan, run_name: str, extra_run_facts: Mapping[str, Any]) -> RunResult:
         """Raises UserError when the replay does not end well."""
         self.count += 1
         self.display.begin_run(run_name, self.count, max(self.count, self.expected), plan)
         if self.launcher is None:
-            result = conduct_run(plan, self.setup, self.display.show_record_line, run_name, facts)
+            result = conduct_run(plan, self.setup, self.display.show_record_line, run_name, extra_run_facts)
         else:
             launcher = replace(self.launcher, seed=self.launcher.seed + self.count)
-            result = run_plan_in_simulator(plan, self.setup, self.display.show_record_line, launcher, run_name, facts)
+            result = run_plan_in_simulator(
+                plan, self.setup, self.display.show_record_line, launcher, run_name, extra_run_facts
+            )
         if result.exit_code != EXIT_OK:
             raise make_engine_failure(result.exit_code, result.text)
         return result
 
 
 def open_replay_runner(
-    exit_stack: ExitStack, directory: str | None, system: str | None, mount: str, archive: Archive, is_quiet: bool
+    exit_stack: ExitStack,
+    target_directory: str | None,
+    system_name: str | None,
+    mount_name: str,
+    archive: Archive,
+    is_quiet: bool,
 ) -> ReplayRunner:
     """The runner for a directory, or for a model. Its files are removed when the stack is closed."""
-    if (directory is None) == (system is None):
+    if (target_directory is None) == (system_name is None):
         raise UserError("Say where to replay: --on DIR, or --on-model SYSTEM; one of them.")
-    if mount and system is None:
+    if mount_name and system_name is None:
         raise UserError("--mount belongs to --on-model; name the simulated machine.")
     display = make_display(get_messages_console(), is_quiet)
     exit_stack.callback(display.end_display)
     folder = Path(exit_stack.enter_context(tempfile.TemporaryDirectory(prefix="sonde-replay-")))
     archive.recover_unfinished_runs()
     setup = RunSetup(find_engine(), archive, on_stop=display.report_stop_signal)
-    if system is None:
-        return ReplayRunner(setup, display, folder, str(require_existing_directory(str(directory))))
-    machine = read_system(find_system_file(system))
-    launcher = exit_stack.enter_context(prepare_simulation(machine, mount, (), 1, None, None))
+    if system_name is None:
+        return ReplayRunner(setup, display, folder, str(require_existing_directory(str(target_directory))))
+    machine = read_system(find_system_file(system_name))
+    launcher = exit_stack.enter_context(prepare_simulation(machine, mount_name, (), 1, None, None))
     return ReplayRunner(setup, display, folder, SIMULATED_TARGET, launcher)

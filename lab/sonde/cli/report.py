@@ -85,9 +85,11 @@ def command(
     return 0
 
 
-def _find_experiment_group(archive: Archive, runs: tuple[str, ...]) -> str:
+def _find_experiment_group(archive: Archive, run_references: tuple[str, ...]) -> str:
     """The group of an experiment that is meant, when one is."""
-    return runs[0] if len(runs) == 1 and runs[0] in iterate_group_names(archive.root) else ""
+    return (
+        run_references[0] if len(run_references) == 1 and run_references[0] in iterate_group_names(archive.root) else ""
+    )
 
 
 def _write_experiment_report(

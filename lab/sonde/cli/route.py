@@ -126,7 +126,7 @@ def _write_files(folder: Path, texts_by_name: dict[str, str]) -> None:
     try:
         for name, text in texts_by_name.items():
             path = folder / name
-            write_file(path, text, create_directory=True)
+            write_file(path, text, creates_directory=True)
     except OSError as reason:
         raise MachineError(f"{folder} cannot be written: {reason.strerror}.") from None
 

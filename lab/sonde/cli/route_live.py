@@ -157,7 +157,7 @@ def latency_command(
     return EXIT_FAILED if faults else 0
 
 
-def _print_path_latencies(paths: Sequence[PathLatency], faults: Sequence[str], is_any_answered: bool) -> None:
+def _print_path_latencies(paths: Sequence[PathLatency], fault_sentences: Sequence[str], is_any_answered: bool) -> None:
     console = get_results_console()
     table = make_plain_table()
     for title in ("router", "answer of", "median", "99 %", "lost", "times the others"):
@@ -174,28 +174,28 @@ def _print_path_latencies(paths: Sequence[PathLatency], faults: Sequence[str], i
             else f"{relative.value:.2f} ({relative.low:.2f} to {relative.high:.2f})",
         )  # fmt: skip
     console.print(table)
-    for fault in faults:
+    for fault in fault_sentences:
         console.print(fault, style="bold red", soft_wrap=True, highlight=False)
     if not is_any_answered:
         console.print(
             "No router answered, so no path was measured: are the planned rules in place (sonde route check)?",
             soft_wrap=True,
         )
-    elif not faults:
+    elif not fault_sentences:
         console.print(
             f"{format_count_with_noun(len(paths), 'path')} measured: no router is slower or loses more than the others."
         )
 
 
-def _choose_probed_fabric(system: str, name: str, network: str | None) -> tuple[HostView, list[HostView]]:
+def _choose_probed_fabric(system_name: str, fabric_name: str, network: str | None) -> tuple[HostView, list[HostView]]:
     """The fabric to probe from this host, and the others that it belongs to."""
-    views = find_host_views(find_fabrics(read_system(find_system_file(system))), name)
+    views = find_host_views(find_fabrics(read_system(find_system_file(system_name))), fabric_name)
     if not views:
-        raise UserError(f"A router has no routers to probe; name a class of hosts with --as, not {name}.")
+        raise UserError(f"A router has no routers to probe; name a class of hosts with --as, not {fabric_name}.")
     (view, *other_views) = [item for item in views if network in (None, item.other_side.network)] or views
     if network is not None and view.other_side.network != network:
         networks = list(dict.fromkeys(item.other_side.network for item in views))
-        raise UserError(f"{name} has no routes to {network}; it has routes to {', '.join(networks)}.")
+        raise UserError(f"{fabric_name} has no routes to {network}; it has routes to {', '.join(networks)}.")
     return view, other_views
 
 

@@ -237,10 +237,10 @@ def _make_gpu_settings(gpu_ids: str) -> tuple[str, ...]:
     return (f"data.io.gpus=[{gpu_ids}]",)
 
 
-def _make_device_permission(device: str, destroy: bool) -> DevicePermission:
-    if destroy and not device:
+def _make_device_permission(device_option: str, may_destroy: bool) -> DevicePermission:
+    if may_destroy and not device_option:
         raise UserError("--destroy needs --allow-device DEV, the device whose data it gives up.")
-    return DevicePermission(device, destroy)
+    return DevicePermission(device_option, may_destroy)
 
 
 def _parse_rate_option(option_text: str | None) -> float | None:

@@ -80,7 +80,7 @@ def has_no_filter(selection: Selection) -> bool:
 
 
 @contextmanager
-def open_progress_bar(description: str) -> Iterator[ProgressCallback]:
+def open_progress_bar(bar_label: str) -> Iterator[ProgressCallback]:
     """Shows a progress bar on standard error from the first step on."""
     console = get_messages_console()
     bar = Progress(
@@ -92,10 +92,10 @@ def open_progress_bar(description: str) -> Iterator[ProgressCallback]:
         transient=True,
         disable=not console.is_terminal,
     )
-    task = bar.add_task(description, total=None, start=True, visible=False)
+    task = bar.add_task(bar_label, total=None, start=True, visible=False)
 
-    def advance_progress_bar(done: int, total: int) -> None:
-        bar.update(task, completed=done, total=total, visible=True)
+    def advance_progress_bar(done_count: int, total_count: int) -> None:
+        bar.update(task, completed=done_count, total=total_count, visible=True)
 
     with bar:
         yield advance_progress_bar

@@ -128,9 +128,9 @@ def command(
         is_experiment = document.get("schema") == EXPERIMENT
 
         def make_executor(
-            setup: RunSetup, line: LineObserver, begin: Callable[[RunAttempt], None]
+            setup: RunSetup, line: LineObserver, on_begin: Callable[[RunAttempt], None]
         ) -> SimulatedExecutor:
-            return SimulatedExecutor(setup, line, launcher, machine, begin)
+            return SimulatedExecutor(setup, line, launcher, machine, on_begin)
 
         output = OutputOptions(archive, None, quiet, as_json, create_executor=make_executor)
         # Every cell is on a part of the machine; nothing is ever written here.

@@ -97,32 +97,32 @@ def command(
     return 0
 
 
-def _parse_run_arguments(arguments: tuple[str, ...]) -> tuple[click.Context, Mapping[str, Any]]:
+def _parse_run_arguments(run_arguments: tuple[str, ...]) -> tuple[click.Context, Mapping[str, Any]]:
     """Parses the arguments of `sonde run` and reads the plan, so that errors occur now and not on the nodes."""
     from sonde.cli.run import command as run
 
-    run_context = run.make_context("sonde run", list(arguments))
+    run_context = run.make_context("sonde run", list(run_arguments))
     source = resolve_plan_source(run_context.params["plan"])
     if str(source) == "-":
         raise UserError("A job cannot read its plan from standard input; write it into a file.")
     return run_context, read_plan_document(source)
 
 
-def _require_divisible_work(site: Site, run_context: click.Context, experiment: bool) -> None:
+def _require_divisible_work(site: Site, run_context: click.Context, is_experiment: bool) -> None:
     """Raises UserError if the work cannot be divided over several jobs."""
     if site.scheduler != "slurm":
         raise UserError(
             f'--array is an option of Slurm, and the site "{site.name}" has {site.scheduler}; submit the same'
             f" command again with --group NAME: it runs what is missing."
         )
-    if not experiment and not any(
+    if not is_experiment and not any(
         run_context.params[name] for name in ("repeat", "sweeps", "warmup", "prepare", "resume")
     ):
         raise UserError("--array is for several runs, and this is one; give --sweep, --repeat or an experiment.")
 
 
 def _add_run_arguments(
-    job: Job, archive: Archive, site: Site, run_context: click.Context, arguments: tuple[str, ...]
+    job: Job, archive: Archive, site: Site, run_context: click.Context, run_arguments: tuple[str, ...]
 ) -> Job:
     """Returns the job with the arguments of `sonde`: the user's, plus launcher, archive, group and system file unless
     given."""
@@ -139,7 +139,7 @@ def _add_run_arguments(
         )
     if site.system and not is_given("system"):
         added += ["--system", site.system]
-    return replace(job, arguments=("run", *arguments, *added), group=group)
+    return replace(job, arguments=("run", *run_arguments, *added), group=group)
 
 
 def _parse_job_seconds(time_limit: str | None, site: Site) -> float:

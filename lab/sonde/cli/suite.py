@@ -127,7 +127,7 @@ def _create_requests(
     experiments_folder: str,
     name_filter: str,
     profile: str,
-    settings: Sequence[str],
+    setting_texts: Sequence[str],
     locations: RunLocations,
     tags: Sequence[str],
     note: str,
@@ -157,32 +157,33 @@ def _create_requests(
             pools={name: directory for name, directory in locations.pools.items() if name in pools_used},
         )
         chosen = profile if profile in experiment.profile_names else ""
-        requests.append(create_request(experiment, chosen, settings, own_locations, "", tags, note))
+        requests.append(create_request(experiment, chosen, setting_texts, own_locations, "", tags, note))
     return requests
 
 
-def _list_experiment_files(folder: str, name_filter: str) -> list[Path]:
+def _list_experiment_files(experiments_folder: str, name_filter: str) -> list[Path]:
     """Returns the experiment files of a folder, sorted by name. Raises UserError if there is none."""
     from sonde.experiments.shipped_experiments import list_shipped_experiments
     from sonde.model.experiment.description import EXPERIMENT_FORMAT
 
-    path = Path(folder)
+    path = Path(experiments_folder)
     if path.is_dir():
         files = [
             file
             for file in sorted(path.rglob("*.toml"))
             if f'schema = "{EXPERIMENT_FORMAT}"' in file.read_text("utf-8", "replace")
         ]
-    elif folder == SHIPPED_EXPERIMENTS_FOLDER:
+    elif experiments_folder == SHIPPED_EXPERIMENTS_FOLDER:
         files = list(list_shipped_experiments().values())
     else:
         raise UserError(
-            f"There is no folder {folder}; name one that holds experiments, or say {SHIPPED_EXPERIMENTS_FOLDER}."
+            f"There is no folder {experiments_folder};"
+            f" name one that holds experiments, or say {SHIPPED_EXPERIMENTS_FOLDER}."
         )
     chosen = [file for file in files if name_filter in file.stem]
     if not chosen:
         filter_text = f' with "{name_filter}" in its name' if name_filter else ""
-        raise UserError(f"There is no experiment{filter_text} in {folder}.")
+        raise UserError(f"There is no experiment{filter_text} in {experiments_folder}.")
     return chosen
 
 

@@ -146,7 +146,10 @@ def show_command(run: str, archive: Archive, as_json: bool) -> int:
 
 
 def _make_telemetry_document(
-    run: RecordedRun, telemetry_files: list[TelemetryFile], telemetry: TelemetryData, summaries: TelemetryByPhase
+    run: RecordedRun,
+    telemetry_files: list[TelemetryFile],
+    telemetry: TelemetryData,
+    telemetry_by_phase: TelemetryByPhase,
 ) -> dict[str, Any]:
     return {
         "run": run.folder.name,
@@ -171,20 +174,23 @@ def _make_telemetry_document(
                 if servers is None
                 else {**asdict(servers), "sentences": servers.describe_in_sentences()},
             }
-            for phase, (node, servers) in summaries.items()
+            for phase, (node, servers) in telemetry_by_phase.items()
         },
     }
 
 
 def _print_telemetry(
-    run: RecordedRun, telemetry_files: list[TelemetryFile], telemetry: TelemetryData, summaries: TelemetryByPhase
+    run: RecordedRun,
+    telemetry_files: list[TelemetryFile],
+    telemetry: TelemetryData,
+    telemetry_by_phase: TelemetryByPhase,
 ) -> None:
     console = get_results_console()
     console.print(run.title, style="bold")
     table = make_plain_table()
     for title in ("phase", "device", "read", "written", "busy", "queue", "processors", "waiting for I/O"):
         table.add_column(title, justify="left" if title in ("phase", "device") else "right")
-    for phase, (summary, _) in summaries.items():
+    for phase, (summary, _) in telemetry_by_phase.items():
         if summary is None:
             table.add_row(phase, "no samples close enough")
             continue
@@ -203,7 +209,7 @@ def _print_telemetry(
     console.print(table)
     sentences = [
         f"{phase}: {sentence}"
-        for phase, both in summaries.items()
+        for phase, both in telemetry_by_phase.items()
         for summary in both
         for sentence in (summary.describe_in_sentences() if summary else [])
     ]

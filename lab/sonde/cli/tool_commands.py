@@ -30,10 +30,10 @@ _MACHINE_READABLE_BEGINNINGS = ("{", "access,bw(MiB/s)")
 TOOL_CONTEXT_SETTINGS = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
 
-def make_tool_command(name: str, help_text: str) -> click.Command:
+def make_tool_command(tool_name: str, help_text: str) -> click.Command:
     """Returns the command `sonde NAME [options] ARGUMENTS…` for the engine's dialect of that name."""
 
-    @click.command(name, help=help_text, context_settings=TOOL_CONTEXT_SETTINGS)
+    @click.command(tool_name, help=help_text, context_settings=TOOL_CONTEXT_SETTINGS)
     @click.option("--tasks", type=click.IntRange(1, 65536), default=1, metavar="N", help="Tasks, each a process.")
     @add_launcher_options("the tasks")
     @add_mpi_module_option
@@ -51,7 +51,7 @@ def make_tool_command(name: str, help_text: str) -> click.Command:
         quiet: bool,
         arguments: tuple[str, ...],
     ) -> int:
-        line = ToolCommand(name, arguments, tasks)
+        line = ToolCommand(tool_name, arguments, tasks)
         started = detect_launcher_rank()
         if started is not None and started.rank > 0 and launcher == LOCAL:
             _exec_engine_as_rank(line, mpi_module)

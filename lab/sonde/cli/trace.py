@@ -96,12 +96,12 @@ def _describe_buffering_benefit(trace: Trace, folder: Path, command_line: tuple[
     )
 
 
-def run_traced_program(command_line: tuple[str, ...], variables: dict[str, str]) -> int:
+def run_traced_program(command_line: tuple[str, ...], extra_variables: dict[str, str]) -> int:
     """Runs a program with our streams. Signals of the terminal reach it directly; this process stays and reports the
     outcome."""
     with _ignore_interrupts():
         try:
-            done = subprocess.run(command_line, env=variables, check=False)
+            done = subprocess.run(command_line, env=extra_variables, check=False)
         except OSError as reason:
             raise MachineError(f"{command_line[0]} does not start: {reason.strerror}.") from None
     return done.returncode if done.returncode >= 0 else 128 - done.returncode

@@ -123,29 +123,29 @@ def command(
 
 
 def _read_survey(
-    archive: Archive, selection: Selection, measure: str, budget: float, smallest_change: float, needs_values: bool
+    archive: Archive, selection: Selection, probe_value: str, budget: float, smallest_change: float, needs_values: bool
 ) -> Survey:
     # The import of pyarrow takes longer than most commands.
     from sonde.trends.archive_survey import SurveyRequest, read_measured_survey
 
     request = SurveyRequest(
-        selection, "capability" if measure == "capability" else "delivered", budget, smallest_change
+        selection, "capability" if probe_value == "capability" else "delivered", budget, smallest_change
     )
     catalog = open_catalog_with_progress(archive.root)
     return read_measured_survey(catalog, request, lambda: open_progress_bar("watching histories"), needs_values)
 
 
-def _write_survey_page(survey: Survey, measure: str, events: Sequence[Event], output: Path, quiet: bool) -> Path:
+def _write_survey_page(survey: Survey, probe_value: str, events: Sequence[Event], page_file: Path, quiet: bool) -> Path:
     from sonde.charts.study import write_study_page
     from sonde.cli.report_writing import write_page_with_status
     from sonde.trends.survey_page import build_survey_page
 
     return write_page_with_status(
-        lambda: write_study_page(build_survey_page(survey, measure, events), output), output, quiet
+        lambda: write_study_page(build_survey_page(survey, probe_value, events), page_file), page_file, quiet
     )
 
 
-def _print_survey(survey: Survey, measure: str, events: Sequence[Event]) -> None:
+def _print_survey(survey: Survey, probe_value: str, events: Sequence[Event]) -> None:
     console = get_results_console()
     runs = sum(len(standing.history) for standing in survey.analyses)
     console.print(
@@ -156,7 +156,7 @@ def _print_survey(survey: Survey, measure: str, events: Sequence[Event]) -> None
         return
     watched = (
         f"{format_count_with_noun(len(survey.analyses), 'history')}, {format_count_with_noun(runs, 'probe')} "
-        f"({measure})"
+        f"({probe_value})"
     )
     console.print(f"{watched}. {describe_alarm_budget(survey)}", style="dim")
     console.print()
@@ -215,9 +215,9 @@ def _make_history_cells(history_analysis: HistoryAnalysis, survey: Survey) -> tu
     )
 
 
-def _convert_survey_to_json(survey: Survey, measure: str, events: Sequence[Event]) -> dict[str, Any]:
+def _convert_survey_to_json(survey: Survey, probe_value: str, events: Sequence[Event]) -> dict[str, Any]:
     return {
-        "measure": measure,
+        "measure": probe_value,
         "budget": asdict(survey.budget),
         "calibration": asdict(survey.calibration),
         "short_histories": survey.short,
@@ -263,9 +263,9 @@ def _convert_survey_to_json(survey: Survey, measure: str, events: Sequence[Event
     }
 
 
-def _convert_part_to_json(survey: Survey, part: JointChangePart, sentence: str) -> dict[str, Any]:
+def _convert_part_to_json(survey: Survey, part: JointChangePart, part_sentence: str) -> dict[str, Any]:
     return {
-        "sentence": sentence,
+        "sentence": part_sentence,
         **asdict(part.explanation),
         "changes": [
             {"history": survey.histories[change.history].labels.get("history", ""), **_convert_change_to_json(change)}

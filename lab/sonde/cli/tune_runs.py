@@ -91,14 +91,14 @@ class SimulatedTuneRunner(EngineTuneRunner):
         return self._files[key]
 
 
-def find_model_changes(system: System, mount: str, parameters: Mapping[str, str]) -> dict[str, object]:
+def find_model_changes(system: System, mount_name: str, parameters: Mapping[str, str]) -> dict[str, object]:
     """Changes of the system file: node.NAME for the nodes of the mount, file_system.stripe.NAME for its files."""
     names = system.list_part_ids("mounts")
-    mount_id = mount if mount in names else next(
-        (name for name in names if not mount or system.find_first_reference(name, "file_system") == mount), ""
+    mount_id = mount_name if mount_name in names else next(
+        (name for name in names if not mount_name or system.find_first_reference(name, "file_system") == mount_name), ""
     )  # fmt: skip
     if not mount_id:
-        raise UserError(f'The system has no mount "{mount}".{suggest_close_name(mount, names)}')
+        raise UserError(f'The system has no mount "{mount_name}".{suggest_close_name(mount_name, names)}')
     changes: dict[str, object] = {}
     nodes = [name for name in system.find_references(mount_id, "on") if system.get_part(name).kind == "nodes"]
     for parameter, value in parameters.items():
@@ -131,11 +131,11 @@ def read_tuned_rate(run_folder: Path, phase_id: str) -> float:
     return rates[phase_id] if phase_id else math.exp(sum(map(math.log, rates.values())) / len(rates))
 
 
-def require_phase(plan: Plan, phase: str) -> None:
+def require_phase(plan: Plan, phase_id: str) -> None:
     """Raises UserError when the plan lacks the phase."""
     names = [str(item.get("id") or item.get("op", "")) for item in plan.resolve()["phases"]]
-    if phase and phase not in names:
-        raise UserError(f'--phase: the plan has no phase "{phase}"; there are {", ".join(names)}.')
+    if phase_id and phase_id not in names:
+        raise UserError(f'--phase: the plan has no phase "{phase_id}"; there are {", ".join(names)}.')
 
 
 def require_possible_value(engine: Engine, plan: Plan, request: TuneRequest) -> None:
@@ -158,11 +158,11 @@ def require_possible_value(engine: Engine, plan: Plan, request: TuneRequest) -> 
     raise UserError(f"--try {request.tunable.id}: no value is possible; {refusal}")
 
 
-def _make_environment(variables: Mapping[str, str]) -> dict[str, str]:
+def _make_environment(extra_variables: Mapping[str, str]) -> dict[str, str]:
     """The variables, with the preload library where its parameters are among them."""
-    if _IOBUF_VARIABLE not in variables:
-        return dict(variables)
+    if _IOBUF_VARIABLE not in extra_variables:
+        return dict(extra_variables)
     library = find_preload_library()
-    validate_iobuf_settings(library, {_IOBUF_VARIABLE: variables[_IOBUF_VARIABLE]})
-    environment = make_preload_environment(library, **{_IOBUF_VARIABLE: variables[_IOBUF_VARIABLE]})
-    return {**variables, "LD_PRELOAD": environment["LD_PRELOAD"]}
+    validate_iobuf_settings(library, {_IOBUF_VARIABLE: extra_variables[_IOBUF_VARIABLE]})
+    environment = make_preload_environment(library, **{_IOBUF_VARIABLE: extra_variables[_IOBUF_VARIABLE]})
+    return {**extra_variables, "LD_PRELOAD": environment["LD_PRELOAD"]}

@@ -131,7 +131,7 @@ def install_command(watch_file: Path, cron: bool, folder: Path | None, archive: 
             get_results_console().print(f"# {name}\n{text}", soft_wrap=True, markup=False)
             continue
         try:
-            write_file(folder / name, text, create_directory=True)
+            write_file(folder / name, text, creates_directory=True)
         except OSError as error:
             raise UserError(f"{folder / name} cannot be written: {error.strerror}.") from None
         get_results_console().print(f"Wrote {folder / name}", soft_wrap=True)
@@ -319,7 +319,7 @@ def _report_document(report: RoundReport) -> dict[str, Any]:
     }
 
 
-def _print_round(report: RoundReport, problems: list[str]) -> None:
+def _print_round(report: RoundReport, problem_sentences: list[str]) -> None:
     console = get_results_console()
     for run in report.runs:
         console.print(f"Run {run}", soft_wrap=True)
@@ -339,7 +339,7 @@ def _print_round(report: RoundReport, problems: list[str]) -> None:
         console.print("No probe is due.")
     elif report.runs and not report.opened:
         console.print(f"{format_count_with_noun(len(report.runs), 'run')}; nothing became slower.")
-    for sentence in [*report.failed, *report.not_judged, *problems]:
+    for sentence in [*report.failed, *report.not_judged, *problem_sentences]:
         get_messages_console().print(f"sonde: {sentence}", soft_wrap=True)
 
 

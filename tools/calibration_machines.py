@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Six machines whose truth is arithmetic, and what the record of a simulated run says of them.
+"""Six machines whose results follow from arithmetic, and comparisons of these with the records of simulated runs.
 
 The truth of each machine is calculated here from its rates and costs; the record comes from the simulator, through the
 engine's own loops, meters and histograms. A difference is an error of the instrument, or of the model.

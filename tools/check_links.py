@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks every link inside the built documentation and of the Markdown files beside it, without a network.
 
-Usage: tools/check_links.py SITE [MARKDOWN...]. A link must lead to a file that is there and, after #, to an anchor of
-it. Links to other hosts are not followed. Prints one line for each broken link; exit code 1 if there is one.
+Usage: tools/check_links.py SITE [MARKDOWN...]. A link must lead to an existing file and, after #, to an anchor in it.
+Links to other hosts are not followed. Prints one line for each broken link; exit code 1 if there is one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 _LINK_ATTRIBUTE_BY_TAG = {"a": "href", "link": "href", "img": "src", "script": "src", "iframe": "src", "object": "data"}
 _FENCE_PATTERN = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
-_MARKDOWN_LINK = re.compile(r"\]\(([^()\s]+)\)")
+_MARKDOWN_LINK_PATTERN = re.compile(r"\]\(([^()\s]+)\)")
 _HEADING_PATTERN = re.compile(r"^#+ +(.+?) *$", re.MULTILINE)
 
 
@@ -79,7 +79,9 @@ def check_site(site_folder: Path) -> Iterator[str]:
 
 def check_markdown(path: Path) -> Iterator[str]:
     """Yields a sentence for each broken link of a Markdown file."""
-    yield from find_broken_links(path, _MARKDOWN_LINK.findall(_FENCE_PATTERN.sub("", path.read_text(encoding="utf-8"))))
+    yield from find_broken_links(
+        path, _MARKDOWN_LINK_PATTERN.findall(_FENCE_PATTERN.sub("", path.read_text(encoding="utf-8")))
+    )
 
 
 def main(site_folder: Path, markdown_files: list[Path]) -> int:

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def split_files_by_unique_name(files: list[Path]) -> list[list[Path]]:
-    """The files in as few lists as hold no name twice."""
+    """Distributes the files over as few lists as possible so that no list has two files of one name."""
     lists: list[list[Path]] = []
     counts: defaultdict[str, int] = defaultdict(int)
     for file in files:

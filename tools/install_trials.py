@@ -178,7 +178,7 @@ def run_in_namespace(shell_script: str, transcript_file: Path) -> int:
 
 
 def make_base(system: BareSystem) -> None:
-    """Makes the bare root file system unless it is there."""
+    """Makes the bare root file system unless it exists."""
     base, ready = system.base, system.base.with_suffix(".ready")
     if ready.exists():
         return

@@ -40,7 +40,7 @@ class RealFault(Generic[Storage]):
     has_part: bool = False
 
     def draw_strength(self, generator: random.Random) -> int:
-        """Draws a strength, evenly in its logarithm; 0 for a fault that is there or not."""
+        """Draws a strength uniformly in its logarithm; returns 0 for a fault without strengths."""
         if not self.max_strength:
             return 0
         ratio: float = self.max_strength / self.min_strength

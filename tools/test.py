@@ -77,8 +77,9 @@ def count_skip_reasons(junit_file: Path) -> Counter[str]:
 
 
 def make_test_environment() -> dict[str, str]:
-    """That of the tests: what Python compiles is kept, whatever the shell says. Each worker reads all files of tests,
-    and to compile them with their asserts rewritten takes it ten times as long as to read them."""
+    """Returns the environment of the tests, in which Python stores compiled files regardless of the caller's settings.
+    Each worker reads all files of tests, and to compile them with their asserts rewritten takes it ten times as long as
+    to read them."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 

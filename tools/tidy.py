@@ -92,7 +92,7 @@ def list_changed_files(repository: Path) -> list[str]:
 def select_newest_sources(changed_files: list[str], sources: list[str], repository: Path, max_count: int) -> list[str]:
     """The first `max_count` sources of the changed files.
 
-    A header stands for the source of the same name, or else for the first source that includes it.
+    For a header, the source of the same name is selected, or else the first source that includes it.
     """
 
     def find_source(header_file: str) -> str | None:

@@ -74,7 +74,7 @@ class ComparedRate:
 def make_data_plan(
     task_count: int, mib_per_task: int, *phases: tuple[str, Mapping[str, Any]], mapping: str = "per_task", **target: Any
 ) -> Plan:
-    """Each task moves so many MiB in a phase; phases are operations with what is laid over the plan."""
+    """Each task transfers `mib_per_task` in a phase; a phase is an operation with members that override the plan."""
     return {
         "schema": "sonde-plan/2",
         "id": "two-drivers",

@@ -77,7 +77,9 @@ def tune_machine(folder: Path, seed: int, name: str, optimum: int | None, values
     runner = make_runner(folder, make_machine(folder, seed, optimum), 1_000_000 * seed)
     with open_journal() as journal:
         tuning = TuningSession(make_plan(), folder, runner, journal, SearchRule(), seed)
-        return tuning.tune_all_settings([TuneRequest(TUNABLES[name], values)], keep_winners=False).settings[0].result
+        return (
+            tuning.tune_all_settings([TuneRequest(TUNABLES[name], values)], keeps_best_values=False).settings[0].result
+        )
 
 
 @pytest.mark.nightly

@@ -2,7 +2,7 @@
 """The changes of a C++ source, found in its tokens.
 
 There is no parser here: clang-format has laid the sources out, so binary operators have a space on both sides and
-brackets of templates have none. Comments, text for people, preprocessor lines, `static_assert` and `using` are left.
+brackets of templates have none. Comments, messages, preprocessor lines, `static_assert` and `using` are not changed.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _STEP_PATTERN = re.compile(r"(\+\+|--)(?=\w)")
 _CALL_PATTERN = re.compile(r"^ +((?:[\w:]+(?:\.|->))*(?!return)[a-z_]\w*\([^{};]*\));$", re.MULTILINE)
 _RETURN_PATTERN = re.compile(r"(?<=return )(?!true;|false;)([^;{}\n]+)(?=;)")
 _IF_PATTERN = re.compile(r"(?<=[ }]if )\((?![^;\n]*;)(.+)\)(?= \{$)", re.MULTILINE)
-_BOOL_FUNCTION = re.compile(r"(?:^|\s)bool [\w:]+\([^;{}]*\)[^;{}]*\{")
+_BOOL_FUNCTION_PATTERN = re.compile(r"(?:^|\s)bool [\w:]+\([^;{}]*\)[^;{}]*\{")
 _UNCHANGED_LINE_PATTERN = re.compile(r"^\s*(#|static_assert|using |namespace |template|friend |extern |typedef )")
-_OF_A_MACHINE = re.compile(r"^#(?:el)?if defined\(__(x86_64|aarch64)__\)")
+_ARCHITECTURE_CONDITION_PATTERN = re.compile(r"^#(?:el)?if defined\(__(x86_64|aarch64)__\)")
 # The smaller or the larger of two: of equal ones either is.
 _CHOICE_PATTERN = re.compile(r"([\w.\[\]]+)(?: < | > | <= | >= )([\w.\[\]]+) \? (?:\1 : \2|\2 : \1)(?![\w.(\[])")
-_NAMES_ONLY = re.compile(r"\b(explicit|reserve|assert|noexcept)\b")
+_NAMES_ONLY_PATTERN = re.compile(r"\b(explicit|reserve|assert|noexcept)\b")
 
 
 def blank_comments_and_strings(source_text: str) -> str:
@@ -67,11 +67,13 @@ def _list_changed_numbers(number_text: str, fraction: str | None, exponent: str 
 
 def _find_changes(source_file: str, source_text: str) -> Iterator[SourceChange]:
     plain = blank_comments_and_strings(source_text)
-    booleans = [(match.end(), _find_end_of_block(plain, match.end())) for match in _BOOL_FUNCTION.finditer(plain)]
+    booleans = [
+        (match.end(), _find_end_of_block(plain, match.end())) for match in _BOOL_FUNCTION_PATTERN.finditer(plain)
+    ]
     skipped = [
         (offset, offset + len(line))
         for offset, line in _list_lines_with_offsets(plain)
-        if _UNCHANGED_LINE_PATTERN.search(line) or _NAMES_ONLY.search(line) or "<=>" in line
+        if _UNCHANGED_LINE_PATTERN.search(line) or _NAMES_ONLY_PATTERN.search(line) or "<=>" in line
     ]
     skipped += _find_code_of_other_machines(plain)
 
@@ -120,7 +122,7 @@ def _find_code_of_other_machines(text: str) -> Iterator[tuple[int, int]]:
     depth, ours = 0, True  # of the block that asks for the machine; whether this branch of it is compiled here
     is_other = False
     for offset, line in _list_lines_with_offsets(text):
-        if depth == 0 and line.startswith("#if") and (hit := _OF_A_MACHINE.search(line)):
+        if depth == 0 and line.startswith("#if") and (hit := _ARCHITECTURE_CONDITION_PATTERN.search(line)):
             depth, ours = 1, hit[1] == platform.machine()
             is_other = ours
         elif depth > 0 and line.startswith("#if"):
@@ -129,7 +131,7 @@ def _find_code_of_other_machines(text: str) -> Iterator[tuple[int, int]]:
             depth -= 1
             ours = ours or depth == 0
         elif depth == 1 and line.startswith("#el"):
-            hit = _OF_A_MACHINE.search(line)
+            hit = _ARCHITECTURE_CONDITION_PATTERN.search(line)
             ours = not is_other and (hit is None or hit[1] == platform.machine())
             is_other = is_other or ours
         elif not ours:

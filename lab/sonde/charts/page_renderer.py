@@ -14,7 +14,7 @@ from sonde.model.escaping import escape_line
 
 CHARTS_PACKAGE = "sonde.charts"
 _MAX_UNBROKEN_WORD_LENGTH = 20
-_BREAK_OPPORTUNITY = re.compile(r"(?<=[./,:])(?=[^\s\d])|(?<==)")
+_BREAK_OPPORTUNITY_PATTERN = re.compile(r"(?<=[./,:])(?=[^\s\d])|(?<==)")
 
 
 def render_page_template(page_view: object, template_name: str, package_name: str = CHARTS_PACKAGE) -> str:
@@ -50,7 +50,9 @@ def insert_line_break_opportunities(page_text: str) -> Markup:
     or equals sign, not within a name or number."""
     tokens = re.split(r"(\s+)", escape_line(page_text, 20_000))
     return Markup("").join(
-        Markup("<wbr>").join(_BREAK_OPPORTUNITY.split(token)) if len(token) > _MAX_UNBROKEN_WORD_LENGTH else token
+        Markup("<wbr>").join(_BREAK_OPPORTUNITY_PATTERN.split(token))
+        if len(token) > _MAX_UNBROKEN_WORD_LENGTH
+        else token
         for token in tokens
     )
 

@@ -76,9 +76,9 @@ class Results:
     system: str = ""  # system file that the runs were given: a path, or the name of a shipped one
     settings: tuple[str, ...] = ()  # as path=value
 
-    def list_runs_of_cell(self, cell_id: str, warm_up: bool = False) -> tuple[CellRun, ...]:
+    def list_runs_of_cell(self, cell_id: str, is_warm_up: bool = False) -> tuple[CellRun, ...]:
         """Returns the runs of one cell in order of time: the measured runs or the warm-ups."""
-        return tuple(run for run in self.runs if run.cell == cell_id and run.warm_up == warm_up)
+        return tuple(run for run in self.runs if run.cell == cell_id and run.warm_up == is_warm_up)
 
 
 def hash_experiment(experiment: Experiment) -> str:

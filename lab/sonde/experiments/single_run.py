@@ -99,11 +99,11 @@ def simulate_plan_once(
     observer: LineObserver,
     launcher: SimulatedLauncher,
     labels: RunLabels,
-    store_traces: bool = False,
+    stores_traces: bool = False,
 ) -> RunResult:
-    """Runs the plan once on the launcher's machine and stores the run. `store_traces`: with counters and messages of
+    """Runs the plan once on the launcher's machine and stores the run. `stores_traces`: with counters and messages of
     the servers. Raises UserError if nothing was simulated."""
-    trace_folder = Path(tempfile.mkdtemp(prefix="sonde-traces-")) if store_traces else None
+    trace_folder = Path(tempfile.mkdtemp(prefix="sonde-traces-")) if stores_traces else None
 
     def find_logged_events_of_run(_record: RecordReader) -> list[dict[str, Any]]:
         return find_logged_events(trace_folder / MESSAGES_FILE) if trace_folder else []

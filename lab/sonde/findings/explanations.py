@@ -10,8 +10,8 @@ from functools import cache
 from sonde.model.bundled_files import find_bundled_folder
 
 FINDINGS_PAGE = "concepts/findings"
-_FINDING_SECTION = re.compile(r"^### `([a-z0-9_]+)`\n(.*?)(?=^#|\Z)", re.MULTILINE | re.DOTALL)
-_MARKDOWN_LINK = re.compile(r"\[([^\]]+)\]\([^)\s]+\)$")
+_FINDING_SECTION_PATTERN = re.compile(r"^### `([a-z0-9_]+)`\n(.*?)(?=^#|\Z)", re.MULTILINE | re.DOTALL)
+_MARKDOWN_LINK_PATTERN = re.compile(r"\[([^\]]+)\]\([^)\s]+\)$")
 
 
 @cache
@@ -21,13 +21,13 @@ def read_explanations() -> Mapping[str, str]:
     path = docs / f"{FINDINGS_PAGE}.md" if docs else None
     if path is None or not path.is_file():
         return {}
-    return {match[1]: match[2].strip() for match in _FINDING_SECTION.finditer(path.read_text(encoding="utf-8"))}
+    return {match[1]: match[2].strip() for match in _FINDING_SECTION_PATTERN.finditer(path.read_text(encoding="utf-8"))}
 
 
 def explain_finding(finding_id: str) -> str:
     """Returns the explanation as plain text without its link to another page; "" for an unknown finding."""
     text = read_explanations().get(finding_id, "")
-    return _MARKDOWN_LINK.sub("", " ".join(text.split())).replace("`", "").strip()
+    return _MARKDOWN_LINK_PATTERN.sub("", " ".join(text.split())).replace("`", "").strip()
 
 
 def list_help_commands(finding_ids: Iterable[str]) -> str:

@@ -114,7 +114,8 @@ def collect_unit_series(run: RecordedRun, phase: PhaseRecord, unit_level: str) -
 
 
 def find_slow_units(run: RecordedRun, phase: PhaseRecord, unit_level: str) -> list[SlowTarget]:
-    """Parts whose operations took longer than those on the others, judged as targets are; worst first.
+    """Servers or units whose operations took longer than those of the others, by the same test as for targets; the
+    slowest first.
 
     A slow target that is reported itself does not count for its server or unit, unless it is at least half of it: one
     slow drive makes no slow server."""
@@ -180,7 +181,7 @@ def collect_operation_times_of_units(
 
 
 def describe_slow_units(run: RecordedRun, phase: PhaseRecord) -> str:
-    """The slowest part of each level as a sentence; empty when none is slow, or nothing is known."""
+    """A sentence about the slowest part of each level; empty if none is slow or the data are missing."""
     sentences = []
     for level in list_storage_levels(run, phase):
         for unit in find_slow_units(run, phase, level)[:1]:
@@ -197,7 +198,7 @@ def describe_slow_units(run: RecordedRun, phase: PhaseRecord) -> str:
 def _find_target_positions_of_units(
     parents: TargetParents, unit_level: str, target_ids: Sequence[str]
 ) -> Mapping[str, list[int]]:
-    """Where the targets of each part stand in `target_ids`; parts without any are left out."""
+    """Positions in `target_ids` of the targets of each part; parts without targets are omitted."""
     part_of = parents.map_targets_to_parts(unit_level)
     result: dict[str, list[int]] = {part: [] for part in parents.levels.get(unit_level, ())}
     for index, name in enumerate(target_ids):

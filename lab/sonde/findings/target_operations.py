@@ -190,7 +190,7 @@ def compute_relative_rates(operation_times: Sequence[OperationTimes]) -> list[Ta
 
 
 def find_slow_targets_by_latency(phase: PhaseRecord) -> list[SlowTarget]:
-    """Targets whose operations took longer than those on the others, worst first.
+    """Targets whose operations took longer than those of the others, the slowest first.
 
     The median operation must be slower too. In a short phase a few very long operations can slow most blocks of a sound
     target: of 1,000 drawn phases of 100 operations without a slow target 20 named one by blocks alone, and 1 with this
@@ -203,7 +203,7 @@ def find_slow_targets_by_latency(phase: PhaseRecord) -> list[SlowTarget]:
 
 
 def select_slow_targets(target_rates: Sequence[TargetRates]) -> list[SlowTarget]:
-    """The slow ones, worst first; `files` is the number of blocks.
+    """The slow targets, the slowest first; `files` is the number of blocks.
 
     Neighboring blocks of a target are alike, so they are no independent samples: each target counts as one value, the
     median of its blocks. It is slow when the other targets, as far as they differ among themselves, leave no room for
@@ -298,7 +298,7 @@ def _compute_deviation(
 
 
 def describe_slow_operations(phase: PhaseRecord) -> str:
-    """The slow ones as sentences; empty when none is, or nothing is known."""
+    """Sentences about the slow targets; empty if there are none or the data are missing."""
     slow = find_slow_targets_by_latency(phase)
     kind = select_text_for_busiest_kind(phase, "Reads from", "Writes to", "Operations on")
     sentences = [

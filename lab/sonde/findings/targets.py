@@ -130,7 +130,7 @@ def collect_target_rates(phase: PhaseRecord, counts_operations: bool) -> list[Ta
 
 
 def find_slow_targets(target_rates: Sequence[TargetRates]) -> list[SlowTarget]:
-    """The slow ones, worst first. A target needs five files, and so do the others together."""
+    """The slow targets, the slowest first. A target needs five files, and so do the others together."""
     judged = [target for target in target_rates if target.has_enough_rates]
     slow = []
     for item in judged:
@@ -150,7 +150,7 @@ def find_slow_targets(target_rates: Sequence[TargetRates]) -> list[SlowTarget]:
 
 
 def describe_slow_targets(phase: PhaseRecord, counts_operations: bool) -> str:
-    """The slow targets as sentences; empty when none is, or nothing is known."""
+    """Sentences about the slow targets; empty if there are none or the data are missing."""
     slow = find_slow_targets(collect_target_rates(phase, counts_operations))
     sentences = [
         f"Files on target {escape_line(item.name, 60)} ({quantities.display_count_with_noun(item.files, 'file')}) were"
@@ -174,7 +174,7 @@ def describe_unknown_layout(phase: PhaseRecord) -> str:
 def _iterate_selected_columns(
     column_names: Sequence[str], rows: Sequence[Sequence[Any]], *wanted_names: str
 ) -> Iterator[list[Any]]:
-    """The wanted columns of each row; nothing when one of them is not there."""
+    """Yields the named columns of each row; yields no row if a column is missing."""
     if set(wanted_names) <= set(column_names):
         places = [column_names.index(name) for name in wanted_names]
         yield from ([row[position] for position in places] for row in rows if len(row) == len(column_names))

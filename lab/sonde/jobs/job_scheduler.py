@@ -30,7 +30,7 @@ UNKNOWN_JOB_STATE = "unknown"  # the scheduler gave no answer
 _ARRAY_STATE_ORDER = (RUNNING, QUEUED, UNKNOWN_JOB_STATE, CANCELED, FAILED, GONE, DONE)
 ENDED_STATES = frozenset({DONE, FAILED, CANCELED, GONE})
 # Messages of Slurm, PBS and LSF for a job that ended too long ago.
-_JOB_UNKNOWN_MESSAGE = re.compile(
+_JOB_UNKNOWN_MESSAGE_PATTERN = re.compile(
     r"Invalid job id|Unknown Job|has finished|is not found|No matching job", re.IGNORECASE
 )
 _STATES_BY_PSIJ_NAME = {
@@ -125,7 +125,7 @@ def _query_scheduler(scheduler_name: str, scheduler_ids: Sequence[str]) -> dict[
     # One query per job: an id that the scheduler has forgotten must not hide the others.
     for scheduler_id in scheduler_ids:
         result = _run_command(executor.get_status_command([scheduler_id]), scheduler_name)
-        if result.returncode and _JOB_UNKNOWN_MESSAGE.search(result.stdout + result.stderr):
+        if result.returncode and _JOB_UNKNOWN_MESSAGE_PATTERN.search(result.stdout + result.stderr):
             continue
         try:
             answer: Mapping[str, Any] = executor.parse_status_output(result.returncode, result.stdout)

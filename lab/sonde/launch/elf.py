@@ -26,10 +26,10 @@ _X86_REGISTER_LOADS = (
     rb"(?:[\x40-\x4f]?[\xb8-\xbf]....|[\x48\x4c]\x8d[\x05\x0d\x15\x1d\x25\x2d\x35\x3d]....|[\x40-\x4f]?[\x31\x33\x89\x8b][\xc0-\xff]"
     rb"|[\x40-\x4f][\x89\x8b\x8d][\x44\x4c\x54\x5c\x64\x6c\x74\x7c]\x24.|[\x40-\x4f][\x89\x8b\x8d][\x40-\x7f].){0,8}"
 )
-_X86_CALL = re.compile(
+_X86_CALL_PATTERN = re.compile(
     rb"\xb8(..\0\0)" + _X86_REGISTER_LOADS + rb"\x0f\x05|\xb8([\xa9\xaa]\x01\0\0).{0,24}?\x0f\x05", re.DOTALL
 )
-_ARM_CALL = re.compile(
+_ARM_CALL_PATTERN = re.compile(
     rb"([\x08\x28\x48\x68\x88\xa8\xc8\xe8].[\x80-\x9f][\x52\xd2])[\s\S]{0,28}?\x01\0\0\xd4", re.DOTALL
 )
 
@@ -98,9 +98,13 @@ def list_file_system_calls_in_code(program_path: Path) -> list[str]:
     try:
         for code in _iterate_executable_segments(program_path):
             if header.machine == 62:
-                numbers.update(int.from_bytes(match[1] or match[2], "little") for match in _X86_CALL.finditer(code))
+                numbers.update(
+                    int.from_bytes(match[1] or match[2], "little") for match in _X86_CALL_PATTERN.finditer(code)
+                )
             else:  # bits 5 to 20 of the instruction
-                numbers.update(int.from_bytes(match[1], "little") >> 5 & 0xFFFF for match in _ARM_CALL.finditer(code))
+                numbers.update(
+                    int.from_bytes(match[1], "little") >> 5 & 0xFFFF for match in _ARM_CALL_PATTERN.finditer(code)
+                )
     except (OSError, ValueError, OverflowError, struct.error):
         return []
     return [names[number] for number in sorted(numbers & set(names), reverse=True)]

@@ -32,7 +32,9 @@ LIBRARY_COMPONENT = Component(
 STARTER_NAME = "sonde-iobuf"
 _MAX_INTERPRETER_DEPTH = 4  # as in the kernel
 #: The C library, and libraries whose functions are intercepted or make no calls on files.
-_INTERCEPTED_LIBRARIES = re.compile(r"(ld-linux.*|ld-2.*|lib(c|pthread|dl|rt|m|uring|asan|tsan|ubsan|gcc_s)[-.].*)$")
+_INTERCEPTED_LIBRARIES_PATTERN = re.compile(
+    r"(ld-linux.*|ld-2.*|lib(c|pthread|dl|rt|m|uring|asan|tsan|ubsan|gcc_s)[-.].*)$"
+)
 
 
 def find_preload_library() -> Path:
@@ -85,7 +87,7 @@ def require_interceptable_calls(program_path: Path, program_name: str) -> None:
     target = program_path if interpreter is None else Path(shutil.which(interpreter) or program_path)
     for file in [target, *_list_libraries(target)]:
         calls = list_file_system_calls_in_code(file)
-        if calls and not _INTERCEPTED_LIBRARIES.match(file.name):
+        if calls and not _INTERCEPTED_LIBRARIES_PATTERN.match(file.name):
             subject = program_name if file == target else f"{program_name} loads {file.name}, which"
             raise UserError(
                 f"{subject} makes system calls without the C library ({', '.join(calls)}): the buffer does not see"

@@ -26,9 +26,9 @@ from sonde.model.units import parse_duration
 SCHEDULERS = ("slurm", "pbs", "pbs_classic", "lsf")
 SITES_VARIABLE = "SONDE_SITES"
 _MIN_TIME_LIMIT_S = 60.0  # schedulers count minutes
-_SITE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
-_OPTION_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
-_VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SITE_NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_OPTION_NAME_PATTERN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+_VARIABLE_NAME_PATTERN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def find_site(site_name: str | None) -> Site:
 
 def _read_site(site_name: str, site_table: Any, sites_file: Path) -> Site:
     location = f"{sites_file}: {escape_line(site_name)}"
-    if not _SITE_NAME.fullmatch(site_name):
+    if not _SITE_NAME_PATTERN.fullmatch(site_name):
         raise UserError(f"{location} is not the name of a site; allowed are letters, digits and _ . -")
     if not isinstance(site_table, dict):
         raise UserError(
@@ -164,13 +164,13 @@ def _check_site_values(location: str, site_values: Mapping[str, Any]) -> None:
     for member in ("partition", "account", "reservation"):
         _require_batch_value(f"{location}.{member}", site_values.get(member, ""))
     for name, value in site_values.get("options", {}).items():
-        if not _OPTION_NAME.fullmatch(name):
+        if not _OPTION_NAME_PATTERN.fullmatch(name):
             raise UserError(
                 f'{location}.options has "{escape_line(name)}"; an option is written without dashes, like qos.'
             )
         _require_batch_value(f"{location}.options.{name}", value)
     for name in site_values.get("environment", {}):
-        if not _VARIABLE_NAME.fullmatch(name):
+        if not _VARIABLE_NAME_PATTERN.fullmatch(name):
             raise UserError(
                 f'{location}.environment has "{escape_line(name)}"; a variable name has only letters, digits and _.'
             )

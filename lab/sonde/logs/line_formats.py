@@ -24,27 +24,27 @@ _MAX_YEARS_BACK = 4
 _PRIORITY_PATTERN = r"(?:<\d{1,3}>)?"
 _ISO_TIME_PATTERN = r"(?P<time>\d{4}-\d\d-\d\d[T _]\d\d:\d\d:\d\d(?:[.,]\d+)?)\s?(?P<zone>Z|UTC|[+-]\d\d:?\d\d)?"
 _PROGRAM_TAG_PATTERN = r"(?:(?P<program>[^\s:\[\]]+)(?:\[[^\]]*\])?:\s*)?"
-_RFC3164_LINE = re.compile(
+_RFC3164_LINE_PATTERN = re.compile(
     rf"{_PRIORITY_PATTERN}(?P<month>[A-Z][a-z]{{2}}) {{1,2}}(?P<day>\d{{1,2}}) (?:(?P<year>\d{{4}}) )?"
     rf"(?P<clock>\d\d:\d\d:\d\d)(?:\.\d+)? (?P<host>\S+) {_PROGRAM_TAG_PATTERN}(?P<message>.*)",
     re.ASCII | re.DOTALL,
 )
-_RFC5424_LINE = re.compile(
+_RFC5424_LINE_PATTERN = re.compile(
     rf"<\d{{1,3}}>1 {_ISO_TIME_PATTERN} (?P<host>\S+) (?P<program>\S+) \S+ \S+"
     r" (?:-|(?:\[(?:[^\]\\]|\\.)*\])+) ?(?P<message>.*)",
     re.ASCII | re.DOTALL,
 )
-_ISO_SYSLOG = re.compile(
+_ISO_SYSLOG_PATTERN = re.compile(
     rf"{_PRIORITY_PATTERN}{_ISO_TIME_PATTERN}\s+(?P<host>[\w.:-]+)\s+(?P<program>[^\s:\[\]]+)(?:\[[^\]]*\])?:\s+(?P<message>.*)",
     re.ASCII | re.DOTALL,
 )
-_PLAIN_LINE = re.compile(rf"\[?{_ISO_TIME_PATTERN}\]?:?\s*(?P<message>.*)", re.ASCII | re.DOTALL)
-_DMESG_DATE = re.compile(
+_PLAIN_LINE_PATTERN = re.compile(rf"\[?{_ISO_TIME_PATTERN}\]?:?\s*(?P<message>.*)", re.ASCII | re.DOTALL)
+_DMESG_DATE_PATTERN = re.compile(
     r"\[?(?:[A-Z][a-z]{2} )(?P<month>[A-Z][a-z]{2}) {1,2}(?P<day>\d{1,2}) (?P<clock>\d\d:\d\d:\d\d)(?:\.\d+)? "
     r"(?:[A-Z]{3,4} )?(?P<year>\d{4})\]?:?\s*(?P<message>.*)",
     re.ASCII | re.DOTALL,
 )
-_KERNEL_CLOCK = re.compile(r"(?:<\d{1,3}>)?\[ *(?P<seconds>\d+\.\d+)\]\s*(?P<message>.*)", re.ASCII | re.DOTALL)
+_KERNEL_CLOCK_PATTERN = re.compile(r"(?:<\d{1,3}>)?\[ *(?P<seconds>\d+\.\d+)\]\s*(?P<message>.*)", re.ASCII | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def _build_log_line(line_match: re.Match[str], time: datetime | None, line_conte
         return None
     groups = line_match.groupdict()
     text = groups["message"]
-    if kernel := _KERNEL_CLOCK.match(text):  # "kernel: [12345.678901] text"
+    if kernel := _KERNEL_CLOCK_PATTERN.match(text):  # "kernel: [12345.678901] text"
         text = kernel["message"]
     host = groups.get("host") or line_context.host
     return LogLine(time, host, groups.get("program") or "", text)
@@ -128,7 +128,7 @@ def _make_line_parser(
 
 def _parse_kernel_line(line_text: str, line_context: LineContext) -> LogLine | None:
     """A line of the kernel ring buffer: seconds since boot."""
-    match = _KERNEL_CLOCK.match(line_text)
+    match = _KERNEL_CLOCK_PATTERN.match(line_text)
     if match is None:
         return None
     try:
@@ -162,12 +162,12 @@ def _parse_journal_line(line_text: str, line_context: LineContext) -> LogLine | 
 
 LINE_FORMATS: dict[str, LineFormat] = {
     "journald": _parse_journal_line,
-    "rfc5424": _make_line_parser(_RFC5424_LINE, _convert_iso_time),
-    "rfc3164": _make_line_parser(_RFC3164_LINE, _convert_month_time),
-    "console": _make_line_parser(_DMESG_DATE, _convert_month_time),
+    "rfc5424": _make_line_parser(_RFC5424_LINE_PATTERN, _convert_iso_time),
+    "rfc3164": _make_line_parser(_RFC3164_LINE_PATTERN, _convert_month_time),
+    "console": _make_line_parser(_DMESG_DATE_PATTERN, _convert_month_time),
     "kernel": _parse_kernel_line,
-    "syslog with ISO time": _make_line_parser(_ISO_SYSLOG, _convert_iso_time),
-    "plain": _make_line_parser(_PLAIN_LINE, _convert_iso_time),
+    "syslog with ISO time": _make_line_parser(_ISO_SYSLOG_PATTERN, _convert_iso_time),
+    "plain": _make_line_parser(_PLAIN_LINE_PATTERN, _convert_iso_time),
 }
 
 

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, cast
 
 READ_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError)
 OPENERS_BY_SUFFIX: dict[str, Callable[[Path, str], Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
-_ROTATION_SUFFIX = re.compile(r"([.-]\d{1,10})?(\.(gz|xz|bz2))?$")
+_ROTATION_SUFFIX_PATTERN = re.compile(r"([.-]\d{1,10})?(\.(gz|xz|bz2))?$")
 READ_BUFFER_BYTES = 1 << 16
 _TAIL_BYTES = 4096
 _COMPARED_BYTES = 64
@@ -45,7 +45,7 @@ def has_rotation_suffix(log_file: Path) -> bool:
 
 def strip_rotation_suffix(log_file: Path) -> str:
     """The name of the log that a file is a part of."""
-    return _ROTATION_SUFFIX.sub("", log_file.name)
+    return _ROTATION_SUFFIX_PATTERN.sub("", log_file.name)
 
 
 def _open_log(log_file: Path, is_newest: bool) -> BinaryIO:

@@ -41,7 +41,7 @@ _MAX_FILE_BYTES = 64 << 20
 _MAX_CACHED_LINES = 200_000
 _VARIABLE_WORD = "<*>"
 # A word with a digit is a number, an address, a device or an id.
-_WORD_WITH_DIGIT = re.compile(r"[\w.@:/%+-]*\d[\w.@:/%+-]*")
+_WORD_WITH_DIGIT_PATTERN = re.compile(r"[\w.@:/%+-]*\d[\w.@:/%+-]*")
 _PLACEHOLDER_PATTERN = re.compile(r"\{\w+\}")
 # Share of the words that lines of one kind have in common.
 _MIN_COMMON_WORD_SHARE = 0.5
@@ -79,7 +79,7 @@ class MessageKindMiner:
 
     def add_message(self, log_line: LogLine, message_time: datetime, source_name: str) -> None:
         """Counts one message, unless a rule matches it."""
-        masked = _WORD_WITH_DIGIT.sub(
+        masked = _WORD_WITH_DIGIT_PATTERN.sub(
             _VARIABLE_WORD, f"{log_line.program}: {log_line.text}" if log_line.program else log_line.text
         )
         if masked in self._known or not masked.strip() or self._matches_a_rule(log_line):

@@ -177,7 +177,7 @@ class RuleEngine:
             if match is None:
                 continue
             values = {**match.groupdict(), "host": log_line.host}
-            if not self._are_contexts_open(compiled, values):
+            if not self._do_contexts_match(compiled, values):
                 continue
             matched = True
             if compiled.rule.type == "suppress":
@@ -194,7 +194,7 @@ class RuleEngine:
                 candidates.update(indexes)
         return sorted(candidates)
 
-    def _are_contexts_open(self, compiled_rule: CompiledRule, match_values: dict[str, str]) -> bool:
+    def _do_contexts_match(self, compiled_rule: CompiledRule, match_values: dict[str, str]) -> bool:
         for template in compiled_rule.rule.context:
             name = fill_template(template, match_values)
             if (name.removeprefix("!") in self._contexts) == name.startswith("!"):

@@ -34,7 +34,7 @@ from sonde.logs.sec_rules import (
 
 # A loop of rules that create events for each other ends here; sec would never end.
 _MAX_EVENTS_PER_LINE = 1_000
-_SEC_VARIABLE = re.compile(r"%(?:(\.?[A-Za-z]\w*|%)|\{(\.?[A-Za-z]\w*)\})", re.ASCII)
+_SEC_VARIABLE_PATTERN = re.compile(r"%(?:(\.?[A-Za-z]\w*|%)|\{(\.?[A-Za-z]\w*)\})", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -330,7 +330,7 @@ class SecEngine:
             ".mon": f"{time:%m}", ".mday": f"{time:%d}", ".hmsstr": f"{time:%H:%M:%S}", ".monstr": f"{time:%b}",
             ".wdaystr": f"{time:%a}", ".mdaystr": f"{time.day:2}",
         }  # fmt: skip
-        return _SEC_VARIABLE.sub(lambda match: variables.get(match[1] or match[2], ""), text)
+        return _SEC_VARIABLE_PATTERN.sub(lambda match: variables.get(match[1] or match[2], ""), text)
 
 
 def _split_events(events_text: str) -> list[str]:

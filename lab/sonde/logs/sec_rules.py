@@ -46,9 +46,9 @@ _KEYWORDS_BY_RULE_TYPE: dict[str, tuple[set[str], set[str]]] = {
 OUTPUT_ACTIONS = ("write", "writen", "pipe", "udpsock", "tcpsock", "udgram", "ustream", "owritecl")
 COMMAND_ACTIONS = ("shellcmd", "spawn", "cmdexec", "spawnexec")
 _CONTEXT_ACTIONS = ("delete", "obsolete", "unalias")
-_PATTERN_TYPE_KEYWORD = re.compile(r"(n?)(regexp|substr)(1?)|(tvalue)", re.IGNORECASE)
-_KEYWORD_LINE = re.compile(r"\s*([A-Za-z0-9]+)\s*=\s*(.*\S)", re.DOTALL)
-_MATCH_VARIABLE = re.compile(r"\$(?:\$|\d+|\{\d+\}|\+\{(?:[A-Za-z_][\w!]*|\d+)\})", re.ASCII)
+_PATTERN_TYPE_KEYWORD_PATTERN = re.compile(r"(n?)(regexp|substr)(1?)|(tvalue)", re.IGNORECASE)
+_KEYWORD_LINE_PATTERN = re.compile(r"\s*([A-Za-z0-9]+)\s*=\s*(.*\S)", re.DOTALL)
+_MATCH_VARIABLE_PATTERN = re.compile(r"\$(?:\$|\d+|\{\d+\}|\+\{(?:[A-Za-z_][\w!]*|\d+)\})", re.ASCII)
 _POSIX_CLASSES = {
     "alpha": "A-Za-z", "digit": "0-9", "alnum": "A-Za-z0-9", "upper": "A-Z", "lower": "a-z", "space": r"\s",
     "xdigit": "0-9A-Fa-f", "word": r"\w", "punct": r"!-/:-@\[-`{-~", "blank": r" \t",
@@ -171,7 +171,7 @@ def _split_rule_keywords(
                 rules.append((begin, keywords))
             keywords, begin = {}, number + 1
             continue
-        match = _KEYWORD_LINE.match(line)
+        match = _KEYWORD_LINE_PATTERN.match(line)
         if match is None:
             rule_file.problems.append(f"Line {number} has no keyword=value and is ignored.")
         elif match[1] == "label":
@@ -241,7 +241,7 @@ def _parse_number(number_text: str, keyword_name: str, min_number: int) -> int:
 
 
 def _parse_pattern(pattern_type: str, pattern_text: str, first_pattern: SecPattern | None) -> SecPattern:
-    match = _PATTERN_TYPE_KEYWORD.fullmatch(pattern_type)
+    match = _PATTERN_TYPE_KEYWORD_PATTERN.fullmatch(pattern_type)
     if match is None:
         raise SecRuleError(
             f'its pattern type "{pattern_type}" is not RegExp, NRegExp, SubStr, NSubStr or TValue of one line'
@@ -253,7 +253,7 @@ def _parse_pattern(pattern_type: str, pattern_text: str, first_pattern: SecPatte
     is_negated = bool(match[1])
     if match[2].lower() == "substr":
         return SecPattern("substr", is_negated, _replace_special_characters(pattern_text))
-    if first_pattern is not None and first_pattern.kind == "regexp" and _MATCH_VARIABLE.search(pattern_text):
+    if first_pattern is not None and first_pattern.kind == "regexp" and _MATCH_VARIABLE_PATTERN.search(pattern_text):
         return SecPattern("regexp", is_negated, pattern_text)
     return SecPattern("regexp", is_negated, pattern_text, compile_perl_expression(pattern_text))
 

@@ -269,8 +269,8 @@ class ConfinedDirectory:
 
 
 @contextmanager
-def open_atomic_replacement(output_file: Path, create_directory: bool = False) -> Iterator[BinaryIO]:
-    """A new file that takes the place of `output_file`, an output that the user named. `create_directory`: makes its
+def open_atomic_replacement(output_file: Path, creates_directory: bool = False) -> Iterator[BinaryIO]:
+    """A new file that takes the place of `output_file`, an output that the user named. `creates_directory`: makes its
     directory when that is absent. A pipe, a character device or a standard stream is written to as it is. Raises
     OSError."""
     if _is_written_in_place(output_file):
@@ -278,7 +278,7 @@ def open_atomic_replacement(output_file: Path, create_directory: bool = False) -
             yield file
     else:
         with (
-            ConfinedDirectory.open(output_file.parent, create_directory) as directory,
+            ConfinedDirectory.open(output_file.parent, creates_directory) as directory,
             directory.open_atomic_replacement(output_file.name) as file,
         ):
             yield file
@@ -312,9 +312,9 @@ def _open_in_place(output_file: Path) -> int:
     return descriptor
 
 
-def write_file(output_file: Path, file_text: str, create_directory: bool = False) -> None:
+def write_file(output_file: Path, file_text: str, creates_directory: bool = False) -> None:
     """Replaces a file that the user named by this text."""
-    with open_atomic_replacement(output_file, create_directory) as file:
+    with open_atomic_replacement(output_file, creates_directory) as file:
         file.write(file_text.encode())
 
 

@@ -24,20 +24,19 @@ def read_limited_text(text_file: Path, max_bytes: int, decode_errors: str = "str
 
 
 def read_text_file(
-    text_file: Path, file_kind: str, max_bytes: int, error_class: type[UserError], regular_only: bool = False
+    text_file: Path, file_kind: str, max_bytes: int, error_class: type[UserError], requires_regular_file: bool = False
 ) -> str:
     """Returns the text of `text_file`, a `file_kind` ("plan file") of at most `max_bytes` bytes (a whole number of
     MiB).
 
-    Raises `error_class` when the file is missing, a directory, larger, not UTF-8 or unreadable; with `regular_only`
-    also when it is a pipe or a device.
-    """
+    Raises `error_class` when the file is missing, a directory, larger, not UTF-8 or unreadable; with
+    `requires_regular_file` also when it is a pipe or a device."""
     try:
         if text_file.is_dir():
             raise error_class(f"{text_file} is a directory, not a {file_kind}.")
         if not text_file.exists():
             raise error_class(f"There is no {file_kind} {text_file}.")
-        if regular_only and not text_file.is_file():
+        if requires_regular_file and not text_file.is_file():
             raise error_class(f"{text_file} is not a regular file, so it is no {file_kind}.")
         return read_limited_text(text_file, max_bytes)
     except UnicodeDecodeError as reason:

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator
 from sonde.model.errors import UserError
 
 MAX_EXPANDED_NAMES = 4_000_000
-_BRACKETED_RANGE = re.compile(r"\[([^\[\]]*)\]")
-_NUMBER_RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18})(?::([0-9]{1,9}))?)?", re.ASCII)
+_BRACKETED_RANGE_PATTERN = re.compile(r"\[([^\[\]]*)\]")
+_NUMBER_RANGE_PATTERN = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18})(?::([0-9]{1,9}))?)?", re.ASCII)
 
 
 class RangeError(UserError):
@@ -24,7 +24,7 @@ class RangeError(UserError):
 
 def expand_name_range(range_text: str) -> tuple[str, ...]:
     """Returns the names of a range in order. Text without brackets is one name. Raises RangeError."""
-    parts = _BRACKETED_RANGE.split(range_text)
+    parts = _BRACKETED_RANGE_PATTERN.split(range_text)
     if any(character in fixed for fixed in parts[::2] for character in "[]"):
         raise RangeError(f'"{range_text}" has a bracket without its partner; a range is written like oss[001-036].')
     if len(parts) == 1:
@@ -49,7 +49,7 @@ def expand_name_range(range_text: str) -> tuple[str, ...]:
 def _expand_bracket(bracket: str, range_text: str) -> list[str]:
     numbers: list[str] = []
     for piece in bracket.split(","):
-        match = _NUMBER_RANGE.fullmatch(piece.strip())
+        match = _NUMBER_RANGE_PATTERN.fullmatch(piece.strip())
         if match is None:
             raise RangeError(
                 f'"{range_text}": "{piece.strip()}" is not a number or a range of them; '

@@ -28,12 +28,12 @@ DURATION_UNITS: dict[str, Decimal] = {
 }
 BIT_UNITS: dict[str, int] = {"bit": 1, **{f"{prefix}bit": 1000 ** (power + 1) for power, prefix in enumerate("kMGT")}}
 OPERATION_UNITS: dict[str, int] = {"op": 1, "kop": 1000, "Mop": 1000**2}
-_NUMBER_AND_UNIT = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([A-Za-zµ/]*)", re.ASCII)
+_NUMBER_AND_UNIT_PATTERN = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([A-Za-zµ/]*)", re.ASCII)
 _MAX_BYTES = 2**63 - 1
 
 
 def _split_number_and_unit(quantity_text: str, quantity_noun: str, example_text: str) -> tuple[Decimal, str]:
-    match = _NUMBER_AND_UNIT.fullmatch(quantity_text.strip().replace("µ", "u"))
+    match = _NUMBER_AND_UNIT_PATTERN.fullmatch(quantity_text.strip().replace("µ", "u"))
     if match is None:
         if quantity_text.strip().startswith("-"):
             raise UnitError(f'"{quantity_text}" is negative; a {quantity_noun} is written like {example_text}.')

@@ -166,7 +166,7 @@ def list_undrawn_latencies(phase: PhaseRecord) -> tuple[tuple[str, ...], ...]:
     return tuple(rows)
 
 
-def _list_directions(directions: DirectionRates) -> tuple[FourTexts, ...]:
+def _list_direction_texts(directions: DirectionRates) -> tuple[FourTexts, ...]:
     """Direction, operations, amount and rate."""
     rates = (("reads", directions.read), ("writes", directions.write))
     return tuple(
@@ -185,7 +185,7 @@ def list_streams(run: RecordedRun, phase: PhaseRecord) -> tuple[tuple[FourTexts,
     """Stream, operation, amount and rate of a duplex phase, and a clause on their overlap; the directions of a mixed
     phase likewise."""
     if phase.end is not None and phase.end.directions is not None:
-        return _list_directions(phase.end.directions), ""
+        return _list_direction_texts(phase.end.directions), ""
     result = phase.end.streams if phase.end else None
     recorded = get_items({"v": result}, "v") or get_items(result, "streams")
     planned = get_items(run.find_planned_phase(phase.id), "streams")

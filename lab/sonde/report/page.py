@@ -61,7 +61,7 @@ class SummaryRow:
 
 @dataclass(frozen=True)
 class SummaryGroup:
-    """Rows that may be compared with each other: storage numbers apart from all others."""
+    """Groups rows that may be compared with each other: storage numbers in one group, all other numbers in another."""
 
     classification: Classification
     tone: str

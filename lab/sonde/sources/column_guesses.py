@@ -15,7 +15,7 @@ _NAME_PATTERNS = (
     ("nodes", r"n?_?nodes|hosts"),
     ("experiment", r"experiment|benchmark|test|app|application|files|api|transfer(_size)?|workload"),
 )
-_RATE_COLUMN_NAME = re.compile(
+_RATE_COLUMN_NAME_PATTERN = re.compile(
     r"(?:.*_)?(?:rate|bw|bandwidth|throughput|perf)(?:[_ (\[]*([kKMGT]i?B)(?:ps|_?/?s|_per_s)?[)\]]?)?", re.I
 )
 _BYTE_UNITS = {unit.lower(): unit for unit in ("kB", "KiB", "MB", "MiB", "GB", "GiB", "TB", "TiB")}
@@ -29,7 +29,7 @@ def guess_column_map(column_names: Sequence[str]) -> list[str]:
         meaning = next((meaning for meaning, names in _NAME_PATTERNS if re.fullmatch(names, normalized)), "")
         if meaning and (meaning == "experiment" or meaning not in columns_by_meaning):
             columns_by_meaning.setdefault(meaning, []).append(column)
-        elif "rate" not in columns_by_meaning and (rate := _RATE_COLUMN_NAME.fullmatch(column.strip())):
+        elif "rate" not in columns_by_meaning and (rate := _RATE_COLUMN_NAME_PATTERN.fullmatch(column.strip())):
             unit = _BYTE_UNITS.get((rate[1] or "").lower())
             columns_by_meaning["rate"] = [f"{column} {unit}/s" if unit else f"{column} UNIT"]
     if not {"time", "rate"} <= set(columns_by_meaning):

@@ -17,7 +17,7 @@ from sonde.sources.columns import AMOUNT_UNITS, NUMBER_MEANINGS, ColumnMap
 _OPERATIONS_BY_NAME = {"w": "write", "r": "read", "writes": "write", "reads": "read"}
 MAX_CSV_ROWS = 1_000_000
 MAX_LINE_CHARACTERS = 1 << 20
-_UNIX_TIME = re.compile(r"\d{9,11}(\.\d+)?")
+_UNIX_TIME_PATTERN = re.compile(r"\d{9,11}(\.\d+)?")
 ReportProblem = Callable[[str], None]
 
 
@@ -127,7 +127,7 @@ class _RowTexts:
 
 
 def _parse_time(time_text: str) -> datetime:
-    if _UNIX_TIME.fullmatch(time_text):
+    if _UNIX_TIME_PATTERN.fullmatch(time_text):
         return datetime.fromtimestamp(float(time_text), UTC)
     try:
         time = datetime.fromisoformat(time_text)

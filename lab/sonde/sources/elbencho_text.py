@@ -18,13 +18,13 @@ from sonde.sources.elbencho import group_phases_into_runs
 from sonde.sources.import_defaults import ImportDefaults
 
 _MIB = 1 << 20
-_TABLE_HEADING = re.compile(r"^OPERATION\s+RESULT TYPE\s+FIRST DONE\s+LAST DONE\s*$", re.MULTILINE)
-_RESULT_ROW = re.compile(
+_TABLE_HEADING_PATTERN = re.compile(r"^OPERATION\s+RESULT TYPE\s+FIRST DONE\s+LAST DONE\s*$", re.MULTILINE)
+_RESULT_ROW_PATTERN = re.compile(
     r"^(?P<phase>[A-Z][A-Z0-9]*(?: [A-Z0-9]+)?)?\s+(?P<name>[A-Z][\w/ ]*?)\s*: +(?P<values>[^\[\s].*)$"
 )
-_TIME_LINE = re.compile(r"^ISO DATE(?: start)?\s*: (\S+)", re.MULTILINE)
-_COMMAND_LINE = re.compile(r"^COMMAND LINE\s*: (.*)$", re.MULTILINE)
-_DURATION_TEXT = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:([\d.]+)s)?(?:([\d.]+)ms)?(?:([\d.]+)us)?")
+_TIME_LINE_PATTERN = re.compile(r"^ISO DATE(?: start)?\s*: (\S+)", re.MULTILINE)
+_COMMAND_LINE_PATTERN = re.compile(r"^COMMAND LINE\s*: (.*)$", re.MULTILINE)
+_DURATION_TEXT_PATTERN = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:([\d.]+)s)?(?:([\d.]+)ms)?(?:([\d.]+)us)?")
 # What the table calls a number, what the JSON calls it, and the factor to its unit.
 _METRICS_BY_ROW_NAME: Mapping[str, tuple[str, int]] = {
     "IOPS": ("iops", 1),
@@ -41,7 +41,7 @@ _METRICS_BY_ROW_NAME: Mapping[str, tuple[str, int]] = {
 
 def is_elbencho_text(file_head: str) -> bool:
     """Whether it is what elbencho prints."""
-    return _TABLE_HEADING.search(file_head) is not None
+    return _TABLE_HEADING_PATTERN.search(file_head) is not None
 
 
 def read_elbencho_text(result_text: str, import_defaults: ImportDefaults) -> Sequence[ImportedRun]:
@@ -53,13 +53,13 @@ def _read_phases(result_text: str, import_defaults: ImportDefaults) -> Iterator[
     config: dict[str, str] = {}
     started = import_defaults.convert_to_utc(None).isoformat()
     previous_end = 0
-    headings = list(_TABLE_HEADING.finditer(result_text))
+    headings = list(_TABLE_HEADING_PATTERN.finditer(result_text))
     ends = [*(heading.start() for heading in headings[1:]), len(result_text)]
     for heading, end in zip(headings, ends, strict=False):
         before = result_text[previous_end : heading.start()]
-        for time in _TIME_LINE.findall(before)[-1:]:
+        for time in _TIME_LINE_PATTERN.findall(before)[-1:]:
             started = _normalize_time_zone(time)
-        for command in _COMMAND_LINE.findall(before)[-1:]:
+        for command in _COMMAND_LINE_PATTERN.findall(before)[-1:]:
             config = _parse_command(command)
         previous_end = heading.end()
         for phase in _read_phase_table(result_text[heading.end() : end]):
@@ -72,7 +72,7 @@ def _read_phase_table(table_text: str) -> Iterator[dict[str, Any]]:
     for line in table_text.splitlines():
         if line.startswith(("ISO DATE", "COMMAND LINE")):
             break
-        match = _RESULT_ROW.match(line)
+        match = _RESULT_ROW_PATTERN.match(line)
         if match is None:
             if phase is not None and (line.startswith("---") or not line.strip()):
                 yield phase
@@ -98,7 +98,7 @@ def _read_phase_table(table_text: str) -> Iterator[dict[str, Any]]:
 
 def _parse_duration(duration_text: str) -> float:
     """Seconds of ``2m3.241s``, ``586ms`` or ``1h0m2s``. Raises ValueError."""
-    match = _DURATION_TEXT.fullmatch(duration_text)
+    match = _DURATION_TEXT_PATTERN.fullmatch(duration_text)
     if match is None or not duration_text:
         raise ValueError(f'"{duration_text}" is not an elapsed time of elbencho')
     hours, minutes, seconds, milliseconds, microseconds = (float(part or 0) for part in match.groups())

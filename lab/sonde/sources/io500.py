@@ -19,12 +19,12 @@ from sonde.sources.import_defaults import ImportDefaults
 from sonde.sources.tool_messages import find_tool_messages
 
 # 2017 to 2019: [RESULT] BW   phase 1            ior_easy_write              267.915 GB/s : time 320.25 seconds
-_RESULT_LINE = re.compile(
+_RESULT_LINE_PATTERN = re.compile(
     r"^\[RESULT(?:-invalid)?\s*\]\s+(?:(?:BW|IOPS)\s+phase\s+\d+\s+)?(\S+)\s+([\d.]+)\s+(\S+)\s*: time\s+([\d.]+)"
     r" seconds\s*(\[INVALID\])?",
     re.MULTILINE,
 )
-_SCORE_LINE = re.compile(
+_SCORE_LINE_PATTERN = re.compile(
     r"^\[SCORE ?(?:INVALID)?\s*\] Bandwidth ([\d.]+) \S+\s*: IOPS ([\d.]+) \S+\s*: TOTAL ([\d.]+)(.*)$", re.MULTILINE
 )
 _OP_BY_ENDING = {"write": "write", "read": "read", "stat": "stat", "delete": "remove", "find": "find"}
@@ -51,9 +51,9 @@ def read_io500_summary(result_text: str, import_defaults: ImportDefaults) -> Seq
     version = re.search(r"^IO500 version (\S+)(?: \((\S+)\))?", result_text, re.MULTILINE)
     rows = [
         {"phase": name.replace("_", "-"), "score": float(value), "t_delta": float(seconds), "invalid": bool(mark)}
-        for name, value, _, seconds, mark in _RESULT_LINE.findall(result_text)
+        for name, value, _, seconds, mark in _RESULT_LINE_PATTERN.findall(result_text)
     ]
-    score = _SCORE_LINE.search(result_text)
+    score = _SCORE_LINE_PATTERN.search(result_text)
     context: dict[str, Any] = {}
     if score:
         context = {"bandwidth": float(score[1]), "iops": float(score[2]), "score": float(score[3])}

@@ -20,7 +20,7 @@ _MIB = 1 << 20
 _LOCATION_OPTIONS = ("-o", "-i", "-O", "-d")
 # Options that say where or how often, or that the key holds elsewhere.
 _IGNORED_OPTIONS = ("test filename", "repetitions", "nodes", "tasks", "clients per node", "apiVersion", "Results")
-_RESULT_ROW = re.compile(r"^(write|read|remove)\s+([\d.eE+-]+|NA|-)\s+(.*)$")
+_RESULT_ROW_PATTERN = re.compile(r"^(write|read|remove)\s+([\d.eE+-]+|NA|-)\s+(.*)$")
 # Columns as IOR prints them (1 to 3 have no IOPS and latency) and as its JSON names them.
 _METRICS_BY_COLUMN = {
     "bw(MiB/s)": "bwMiB",
@@ -35,9 +35,9 @@ _METRICS_BY_COLUMN = {
     "iter": "iter",
 }
 _OTHER_METRICS = ("latency", "blockKiB", "xferKiB", "openTime", "wrRdTime", "closeTime")
-_OPTION_LINE = re.compile(r"^[ \t]*([a-zA-Z]\w*(?: +\w+)*)[ \t]*[:=][ \t]*(.*)$", re.MULTILINE)
-_HEAD_LINE = re.compile(r"^(Began|Command line|Machine)(?: used)?\s*: (.*)$", re.MULTILINE)
-_TEST_LINE = re.compile(r"^(?:TestID\s*: (\d+)|Test (\d+) started: (.*))$", re.MULTILINE)
+_OPTION_LINE_PATTERN = re.compile(r"^[ \t]*([a-zA-Z]\w*(?: +\w+)*)[ \t]*[:=][ \t]*(.*)$", re.MULTILINE)
+_HEAD_LINE_PATTERN = re.compile(r"^(Began|Command line|Machine)(?: used)?\s*: (.*)$", re.MULTILINE)
+_TEST_LINE_PATTERN = re.compile(r"^(?:TestID\s*: (\d+)|Test (\d+) started: (.*))$", re.MULTILINE)
 
 
 def is_ior_text(file_head: str) -> bool:
@@ -61,14 +61,14 @@ def read_ior_text(result_text: str, import_defaults: ImportDefaults) -> Sequence
 
 def _read_output_of_command(output_text: str, import_defaults: ImportDefaults) -> Iterator[ImportedRun]:
     version = re.search(r"^IOR-(\S+?):", output_text, re.MULTILINE)
-    head = dict(_HEAD_LINE.findall(output_text))
-    for start in _TEST_LINE.finditer(output_text):
+    head = dict(_HEAD_LINE_PATTERN.findall(output_text))
+    for start in _TEST_LINE_PATTERN.finditer(output_text):
         test = output_text[start.start() :].partition("Summary of all tests")[0]
-        next_test = _TEST_LINE.search(test, start.end() - start.start())
+        next_test = _TEST_LINE_PATTERN.search(test, start.end() - start.start())
         test = test[: next_test.start()] if next_test else test
         header = re.search(r"^access\s+bw", test, re.MULTILINE)
         description, table = (test[: header.start()], test[header.start() :]) if header else (test, "")
-        options = dict(_OPTION_LINE.findall(re.split(r"(?m)^(?:Options:|Summary:)[ \t]*$", description)[-1]))
+        options = dict(_OPTION_LINE_PATTERN.findall(re.split(r"(?m)^(?:Options:|Summary:)[ \t]*$", description)[-1]))
         if "clients" in options:  # 1 to 3: 4 (2 per node)
             options |= _parse_clients(options.pop("clients"))
         facts_of_test = dict(re.findall(r"^(StartTime|Path)\s*: (.*)$", description, re.MULTILINE))
@@ -98,7 +98,7 @@ def _parse_result_rows(table_text: str) -> dict[int, list[Mapping[str, Any]]]:
         fields = line.split()
         if fields[:1] == ["access"]:
             header = [_METRICS_BY_COLUMN.get(field, field) for field in fields[1:]]
-        elif header and _RESULT_ROW.match(line.strip()):
+        elif header and _RESULT_ROW_PATTERN.match(line.strip()):
             row = {"access": fields[0], **dict(zip(header, map(_convert_to_number, fields[1:]), strict=False))}
             rows.setdefault(int(row.get("iter") or 0), []).append(row)
     return rows

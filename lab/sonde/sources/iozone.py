@@ -34,10 +34,10 @@ _TABLE_COLUMNS = (
     ("fread", "fread", "read"),
     ("freread", "freread", "reread"),
 )
-_THROUGHPUT_LINE = re.compile(
+_THROUGHPUT_LINE_PATTERN = re.compile(
     r"^[ \t]*(Children see|Parent sees) throughput for\s+(\d+) (.+?)\s*=\s*([\d.]+) \w+/\w+", re.M
 )
-_OUTPUT_UNIT_LINE = re.compile(r"^[ \t]*(?:[\w/]+ Mode\. )?Output is in (op|microsec)", re.M)
+_OUTPUT_UNIT_LINE_PATTERN = re.compile(r"^[ \t]*(?:[\w/]+ Mode\. )?Output is in (op|microsec)", re.M)
 _OPERATIONS_BY_THROUGHPUT_LINE = {
     "initial writers": "write",
     "rewriters": "rewrite",
@@ -78,10 +78,10 @@ def _read_output_of_command(output_text: str, import_defaults: ImportDefaults) -
         "command": command_line,
     }
     work = {"arguments": _remove_file_names(select_work_arguments(command_line, _LOCATION_OPTIONS))}
-    unit_line = _OUTPUT_UNIT_LINE.search(output_text)
+    unit_line = _OUTPUT_UNIT_LINE_PATTERN.search(output_text)
     unit = {"op": "operations", "microsec": "microseconds"}[unit_line[1]] if unit_line else "kBytes"
     if phases := list(_build_throughput_phases(output_text, tool, unit)):
-        count = next((int(match[2]) for match in _THROUGHPUT_LINE.finditer(output_text)), None)
+        count = next((int(match[2]) for match in _THROUGHPUT_LINE_PATTERN.finditer(output_text)), None)
         yield ImportedRun(**shared, name="iozone-throughput", experiment=work, phases=phases, tasks=count)
     rows = list(_parse_rate_table(output_text))
     for size, record, values in rows:
@@ -129,9 +129,9 @@ def _build_phase(
 
 
 def _build_throughput_phases(output_text: str, tool_version: str, number_unit: str) -> Iterator[ImportedPhase]:
-    if number_unit == "microseconds" and _THROUGHPUT_LINE.search(output_text):
+    if number_unit == "microseconds" and _THROUGHPUT_LINE_PATTERN.search(output_text):
         raise ValueError("its processes report microseconds each (-N), whose sum is no rate; run it without -N")
-    for observer, _, operation, rate in _THROUGHPUT_LINE.findall(output_text):
+    for observer, _, operation, rate in _THROUGHPUT_LINE_PATTERN.findall(output_text):
         name = operation.strip().replace(" ", "_").replace("-", "_")
         op = _OPERATIONS_BY_THROUGHPUT_LINE.get(operation.strip(), "write" if "writ" in operation else "read")
         definition = "children" if observer.startswith("Children") else "parent"

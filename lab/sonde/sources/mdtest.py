@@ -17,12 +17,12 @@ from sonde.sources.import_defaults import ImportDefaults
 from sonde.sources.tool_messages import find_tool_messages
 
 _LOCATION_OPTIONS = ("-d", "-i", "-o")
-_RESULT_ROW = re.compile(
+_RESULT_ROW_PATTERN = re.compile(
     r"^[ \t]*(Directory|File|Tree)\s+(creation|stat|rename|removal|read)\s*:?"
     r"\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)[ \t]*$"
 )
 _OPERATIONS_BY_ROW = {"creation": "create", "removal": "remove"}
-_SUMMARY_TABLE = re.compile(r"^[ \t]*SUMMARY(?: (rate|time))?[^:\n]*:", re.MULTILINE)
+_SUMMARY_TABLE_PATTERN = re.compile(r"^[ \t]*SUMMARY(?: (rate|time))?[^:\n]*:", re.MULTILINE)
 RowsByOperation = Mapping[
     tuple[str, str], tuple[float, ...]
 ]  # (object, operation) -> max, min, mean, standard deviation
@@ -92,12 +92,12 @@ def _describe_table(iteration_count: int, has_rates: bool) -> Iterator[Mapping[s
 def _read_rate_and_time_tables(output_text: str) -> tuple[RowsByOperation, RowsByOperation]:
     """The table of rates and that of times, without phases that did not run."""
     tables: dict[str, dict[tuple[str, str], tuple[float, ...]]] = {"rate": {}, "time": {}}
-    headings = list(_SUMMARY_TABLE.finditer(output_text))
+    headings = list(_SUMMARY_TABLE_PATTERN.finditer(output_text))
     ends = [*(heading.start() for heading in headings[1:]), len(output_text)]
     for heading, end in zip(headings, ends, strict=False):
         table = tables[heading[1] or "rate"]
         for line in output_text[heading.end() : end].splitlines():
-            if match := _RESULT_ROW.match(line):
+            if match := _RESULT_ROW_PATTERN.match(line):
                 values = tuple(map(float, match.groups()[2:]))
                 if values[0] > 0:
                     table[match[1], match[2]] = values

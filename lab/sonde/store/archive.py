@@ -52,7 +52,7 @@ JOB_END_VARIABLE = "SONDE_JOB_END"  # likewise: when the job ends, seconds since
 _FACTS_FILE = ".facts.json"
 IMPORTING_PREFIX = ".importing-"
 _INCOMING_PREFIX, _REMOVED_PREFIX = ".incoming-", ".removed-"
-_STAGE_FILE = re.compile(r"stage-.*\.ndjson")
+_STAGE_FILE_PATTERN = re.compile(r"stage-.*\.ndjson")
 
 
 def make_run_id(run_name: str) -> str:
@@ -224,7 +224,7 @@ class Archive:
         Keeps the data of these runs; their status is "lost" unless their writer recorded another one. Returns the
         folders of the runs that this call brought in, and nobody else's.
 
-        Only what belongs to the caller or to root is finished. Runs of other users are left alone and reported.
+        Only runs that belong to the caller or to root are completed. Runs of other users are left alone and reported.
         """
         recovered: list[Path] = []
         foreign = 0
@@ -285,7 +285,7 @@ class Archive:
     def _recover_incoming_run(
         self, archive_directory: ConfinedDirectory, incoming_directory: ConfinedDirectory, run_id: str
     ) -> list[Path]:
-        stages = [name for name in incoming_directory.list_names() if _STAGE_FILE.fullmatch(name)]
+        stages = [name for name in incoming_directory.list_names() if _STAGE_FILE_PATTERN.fullmatch(name)]
         if stages and not incoming_directory.has_entry(RECORD):
             records = []
             for name in stages:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """All runs of an archive as columns: what lists, filters and histories read.
 
-A million runs are some hundred megabytes of columns; only those that are asked for are read, and nothing here goes
-through them one by one.
+A million runs are some hundred megabytes of columns; only the requested columns are read, and no function loops over
+single runs.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from sonde.store.selection import Selection
 
 QueryResult = TypeVar("QueryResult")
 _ALL_RUNS = Selection(calibrations=True)
-_RECOVERED_RUN_SUFFIX = re.compile(r"~\d+r")
+_RECOVERED_RUN_SUFFIX_PATTERN = re.compile(r"~\d+r")
 _MAX_QUERY_RETRIES = 20  # times that files of the index may be replaced while they are read
 
 
 @dataclass(frozen=True)
 class SelectedRuns:
-    """Rows in the order of their start, and how many there are of which these may be the last."""
+    """Rows in the order of their start, and the number of all selected runs, of which these may be only the last."""
 
     table: Any
     count: int
@@ -54,7 +54,7 @@ class Catalog:
         self._parts = index.Index(archive_root).refresh_index(progress)
 
     def read_run_table(self, column_names: Sequence[str], selection: Selection = _ALL_RUNS) -> Any:
-        """A table with these columns of the runs that are wanted (also calibrations, when nothing is said), in the
+        """A table with these columns of the selected runs (without a selection: all runs with calibrations), in the
         order of their start."""
         return self.find_runs(column_names, selection).table
 
@@ -137,11 +137,13 @@ class Catalog:
         """The key of the index files: equal names mean equal runs. None while rows are in memory
         only, or were read so soon after a change that they are read again."""
         names = [file.name for files in self._parts.files.values() for file in files]
-        sure = not any(self._parts.tables.values()) and not any(_RECOVERED_RUN_SUFFIX.search(name) for name in names)
+        sure = not any(self._parts.tables.values()) and not any(
+            _RECOVERED_RUN_SUFFIX_PATTERN.search(name) for name in names
+        )
         return sorted(names) if sure else None
 
     def find_cache_folder(self, cache_name: str) -> Path | None:
-        """A folder beside the index for what others derive from it; None where nothing can be written."""
+        """A folder next to the index for data derived from it; None if it cannot be created."""
         index_place = index.Index(self.root).find_writable_folder()
         return index_place / cache_name if index_place is not None else None
 
@@ -165,7 +167,7 @@ class Catalog:
         self._parts = index.Index(self.root, self._damaged).refresh_index(self._progress)
 
     def _drop_damaged(self) -> None:
-        """Takes away the files of the index that cannot be read, or ignores them where they are somebody else's."""
+        """Removes index files that cannot be read; those of other users are ignored."""
         for part, schema in (("runs", index.RUN_SCHEMA), ("phases", index.PHASE_SCHEMA)):
             for file in self._parts.files[part]:
                 try:

@@ -19,12 +19,12 @@ from sonde.store.shards import EXPERIMENTS_FOLDER
 
 GROUP_FORMAT = "sonde-group/1"
 GROUP_FILE = "experiment.json"
-_GROUP_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,120}")
+_GROUP_NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,120}")
 
 
 def check_group_name(group_name: str) -> str:
     """Returns the name. Raises UserError if no group can have it."""
-    if not _GROUP_NAME.fullmatch(group_name):
+    if not _GROUP_NAME_PATTERN.fullmatch(group_name):
         raise UserError(
             f'"{group_name}" cannot be the name of a group; it begins with a letter or digit and goes on with up to '
             "120 of"
@@ -39,7 +39,7 @@ def locate_group_folder(archive_root: Path, group_name: str) -> Path:
 
 
 def write_group_request(archive_root: Path, group_name: str, request_document: Mapping[str, Any]) -> Path:
-    """Keeps what was asked. The file is there whole or not at all. Returns its folder."""
+    """Keeps what was asked. The file is written atomically. Returns its folder."""
     folder = locate_group_folder(archive_root, check_group_name(group_name))
     try:
         with (
@@ -96,7 +96,7 @@ def iterate_group_names(archive_root: Path) -> Iterator[str]:
 
 
 def remove_empty_groups(archive_root: Path) -> None:
-    """Removes what is kept of experiments that have no run any more."""
+    """Removes the stored requests of experiments that have no runs left."""
     from sonde.store.names import count_runs_by_group  # pyarrow takes long to import
 
     group_names = list(iterate_group_names(archive_root))

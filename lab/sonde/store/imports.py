@@ -125,7 +125,7 @@ def _move_run_to_month(
 
 
 def _sync_file_system(directory: ConfinedDirectory) -> None:
-    """All that was written to the file system of the directory is on storage: one call instead of one a file."""
+    """Flushes the file system of the directory to storage, with one call instead of one per file."""
     if ctypes.CDLL(None, use_errno=True).syncfs(directory.descriptor) != 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 

@@ -119,7 +119,7 @@ class Index:
         return pairs_by_shard
 
     def _find_file_pairs(self, index_folder: Path) -> list[_ShardFiles]:
-        """Shards of which both files are in the directory, each in its latest form. None where other users may write:
+        """Shards with both files in the directory; of each shard the latest pair. None where other users may write:
         what they planted there would be believed."""
         files_by_stamp: dict[tuple[str, str], dict[str, Path]] = {}
         with suppress(OSError), self._enter_index_folder(index_folder) as folder:
@@ -174,7 +174,8 @@ class Index:
             index_parts.tables[part].append(tables[part])
 
     def _write_shard_files(self, shard_name: str, shard_stamp: str, table_by_name: Mapping[str, Any]) -> None:
-        """Puts the files of a shard in place and takes away those they replace, if they can be written at all."""
+        """Writes the files of a shard and removes those that they replace; does nothing if the index is not
+        writable."""
         written = {part: f"{shard_name}~{shard_stamp}.{part}.parquet" for part in _INDEX_TABLES}
         # No space, say: the rows are in memory, and the next one tries again.
         with suppress(OSError), self._open_index_folder() as folder:

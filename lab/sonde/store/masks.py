@@ -16,7 +16,8 @@ from sonde.store.selection import Selection
 
 
 def make_selection_mask(selection: Selection, run_table: Any) -> Any:
-    """True for each row of `run_table` that is meant; rows of foreign folders never are. Needs `wanted.columns()`."""
+    """True for each selected row of `run_table`; rows of foreign folders are never selected. Needs
+    `wanted.columns()`."""
     problems = compute.is_null(combine_chunks(run_table["problem"]))
     return functools.reduce(compute.and_, _make_text_masks(selection, run_table), problems)
 

@@ -28,7 +28,8 @@ def record_writers_of_directory(run_directory: ConfinedDirectory, process_ids: l
 
 
 def may_have_live_writer(run_directory: ConfinedDirectory) -> bool:
-    """True while somebody may still be writing there. A claim by another user, who is not root, does not count."""
+    """True while some process may still be writing in the directory. A claim by another user, who is not root, does not
+    count."""
     owner: Any = run_directory.read_json_file(OWNER_FILE, trusted_only=True)
     try:
         host, processes = owner["host"], [(int(process["pid"]), process["start"]) for process in owner["processes"]]
@@ -40,7 +41,7 @@ def may_have_live_writer(run_directory: ConfinedDirectory) -> bool:
 
 
 def has_live_writer_here(directory: ConfinedDirectory) -> bool:
-    """True when processes of this machine are still writing there, for certain."""
+    """True if processes of this machine are certainly still writing in the directory."""
     owner: Any = directory.read_json_file(OWNER_FILE, trusted_only=True)
     try:
         return owner["host"] == socket.gethostname() and any(

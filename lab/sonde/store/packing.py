@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs as one file to carry elsewhere, a tar or a zip, and back.
 
-Coming back is idempotent: a run that is there already stays as it is, and one of the same name with other content is
-refused with a sentence. Files of a pack that belong to no run are ignored.
+Unpacking is idempotent: a run that the archive has already stays unchanged, and a run of the same name with other
+content is rejected with a sentence. Files of a pack that belong to no run are ignored.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from sonde.store.summary import SUMMARY_FILE, read_summary
 
 _MAX_PACK_COMPLAINTS = 1000
 PACK_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".zip")
-_SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,120}")
+_SAFE_NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,120}")
 _TAR_MODES = {".tar": "w", ".gz": "w:gz", ".tgz": "w:gz", ".xz": "w:xz"}
 ProgressCallback = Callable[[int, int], None]
 
@@ -63,7 +63,7 @@ def pack_runs(run_folders: Sequence[Path], pack_file: Path, on_progress: Progres
     complaints: list[str] = []
     try:
         with (
-            open_atomic_replacement(pack_file, create_directory=True) as file,
+            open_atomic_replacement(pack_file, creates_directory=True) as file,
             _open_pack_writer(pack_file, file) as add,
         ):
             for done, folder in enumerate(run_folders):
@@ -147,11 +147,11 @@ def unpack_runs(archive: Archive, pack_file: Path, on_progress: ProgressCallback
 
 
 def copy_runs(
-    archive: Archive, run_folders: Iterable[Path], source_description: str, on_progress: ProgressCallback
+    target_archive: Archive, run_folders: Iterable[Path], source_description: str, on_progress: ProgressCallback
 ) -> UnpackResult:
-    """Brings runs that lie in folders elsewhere into the archive."""
+    """Copies runs from folders outside the archive into `target_archive`."""
     brought = UnpackResult()
-    incoming = _IncomingRuns(archive, source_description, brought)
+    incoming = _IncomingRuns(target_archive, source_description, brought)
     chosen = list(run_folders)
     for done, folder in enumerate(chosen):
         complaints: list[str] = []
@@ -182,7 +182,7 @@ class _IncomingRuns:
     def store_member(self, member_name: str, member_file: IO[bytes]) -> None:
         """Takes one file; names that are not `run/file` are none of ours."""
         parts = [part for part in PurePosixPath(member_name).parts if part != "."]
-        if len(parts) != 2 or not all(_SAFE_NAME.fullmatch(part) for part in parts):
+        if len(parts) != 2 or not all(_SAFE_NAME_PATTERN.fullmatch(part) for part in parts):
             return
         if parts[0] != self._run:
             self.finish_run()

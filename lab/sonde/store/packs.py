@@ -77,7 +77,7 @@ class UnpackLimitCounter:
 
 
 class _CountedFile(io.RawIOBase):
-    """A stream whose bytes are counted as they are read."""
+    """A stream that counts its bytes while they are read."""
 
     def __init__(self, unpacked_stream: Any, unpack_limit_counter: UnpackLimitCounter) -> None:
         self._source = unpacked_stream

@@ -229,7 +229,7 @@ def _make_phase_rows(run_summary: Summary) -> list[Row]:
 
 @lru_cache(maxsize=4096)
 def _make_key_columns(history_key: HistoryKey) -> Mapping[str, str]:
-    """Id and text of a key: the same few stand in most rows."""
+    """Id and text of a history key; cached, because most rows have the same few keys."""
     return {"history": history_key.id, "key": json.dumps(asdict(history_key), ensure_ascii=False)}
 
 

@@ -16,8 +16,8 @@ VALIDITIES = ("good", "doubtful", "invalid")
 
 @dataclass(frozen=True)
 class Selection:
-    """Runs that fulfill everything that is said here. Texts are looked for anywhere and in any case, except where a
-    whole word is meant: status, validity, tag, finding, hash."""
+    """Filters of runs; a run must match all of them. Texts match as substrings and regardless of case, except status,
+    validity, tag, finding and hash, which must be equal."""
 
     plan: str = ""  # in the id or the title
     target: str = ""  # in target, file system or storage
@@ -36,7 +36,7 @@ class Selection:
     ids: Sequence[str] | None = None
 
     def list_needed_columns(self) -> list[str]:
-        """Columns of the index that have to be read to know which runs are meant."""
+        """Columns of the index that are needed to select the runs."""
         columns_of_filters = {"plan": ("plan", "title"), "target": ("target", "file_system", "storage")}
         columns_of_filters |= {"system": ("system", "host"), "tags": ("tags",), "finding": ("findings",)}
         columns_of_filters |= {

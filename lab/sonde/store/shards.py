@@ -2,7 +2,7 @@
 """Where in the archive a run lies: one folder a month, so that no folder grows without bounds and a reader can see
 from a few time stamps what has changed.
 
-Runs that lie in the root itself, because somebody copied them there, are found too.
+Runs that somebody copied into the root itself are included.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ REPORTS_FOLDER = "reports"
 EXPERIMENTS_FOLDER = "experiments"  # a folder for each experiment that was run, see `groups`
 JOBS_FOLDER = "jobs"  # a folder for each job that was submitted to a scheduler
 ROOT_SHARD = "root"  # stands for the root itself where a month could stand
-_MONTH_NAME = re.compile(r"\d{4}-(0[1-9]|1[0-2])")
-_TIMESTAMPED_RUN_ID = re.compile(r"(\d{4})(0[1-9]|1[0-2])\d\dT\d{6}Z-")
+_MONTH_NAME_PATTERN = re.compile(r"\d{4}-(0[1-9]|1[0-2])")
+_TIMESTAMPED_RUN_ID_PATTERN = re.compile(r"(\d{4})(0[1-9]|1[0-2])\d\dT\d{6}Z-")
 _MONTH_OF_UNDATED_RUNS = "1970-01"
 _FOLDERS_WITHOUT_RUNS = (REPORTS_FOLDER, EXPERIMENTS_FOLDER, JOBS_FOLDER)
 
@@ -35,7 +35,7 @@ class ShardListing:
 
 def format_month_folder(run_id: str) -> str:
     """The folder a run belongs in, by its id alone."""
-    match = _TIMESTAMPED_RUN_ID.match(run_id)
+    match = _TIMESTAMPED_RUN_ID_PATTERN.match(run_id)
     return f"{match[1]}-{match[2]}" if match else _MONTH_OF_UNDATED_RUNS
 
 
@@ -50,8 +50,8 @@ def locate_shard_folder(archive_root: Path, shard_name: str) -> Path:
 
 
 def open_shard_of_run(run_folder: Path) -> ConfinedDirectory:
-    """Opens the directory that the folder of a run lies in; a link in place of a month is not followed."""
-    if not _MONTH_NAME.fullmatch(run_folder.parent.name):
+    """Opens the directory that contains the folder of a run; a symbolic link instead of a month is not followed."""
+    if not _MONTH_NAME_PATTERN.fullmatch(run_folder.parent.name):
         return ConfinedDirectory.open(run_folder.parent)
     with ConfinedDirectory.open(run_folder.parent.parent) as root:
         return root.open_subdirectory(run_folder.parent.name)
@@ -61,7 +61,9 @@ def read_shard_stamps(archive_root: Path) -> dict[str, int]:
     """When each shard was changed last, in ns since 1970. Raises OSError when the root cannot be read."""
     stamps_by_shard = {}
     with os.scandir(archive_root) as entries:
-        months = sorted(entry.name for entry in entries if _MONTH_NAME.fullmatch(entry.name) and _is_directory(entry))
+        months = sorted(
+            entry.name for entry in entries if _MONTH_NAME_PATTERN.fullmatch(entry.name) and _is_directory(entry)
+        )
     for shard in [ROOT_SHARD, *months]:
         try:
             stamps_by_shard[shard] = _read_shard_stamp(locate_shard_folder(archive_root, shard))
@@ -100,7 +102,7 @@ def _iterate_folders_with_stamps(shard_folder: Path, is_root: bool) -> Iterator[
     with os.scandir(shard_folder) as entries:
         for entry in entries:
             if entry.name.startswith(".") or (
-                is_root and (entry.name in _FOLDERS_WITHOUT_RUNS or _MONTH_NAME.fullmatch(entry.name))
+                is_root and (entry.name in _FOLDERS_WITHOUT_RUNS or _MONTH_NAME_PATTERN.fullmatch(entry.name))
             ):
                 continue
             try:

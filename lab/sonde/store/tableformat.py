@@ -27,7 +27,7 @@ def write_table(table: Any, table_file: Path) -> None:
     if table_file.suffix not in writers:
         raise UserError(f'"{table_file}" does not say its format: a table ends in {", ".join(writers)}.')
     try:
-        with open_atomic_replacement(table_file, create_directory=True) as file:
+        with open_atomic_replacement(table_file, creates_directory=True) as file:
             writers[table_file.suffix](table, file)
     except OSError as reason:
         raise MachineError(f"{table_file} cannot be written: {reason.strerror}.") from None

@@ -258,7 +258,7 @@ def _make_task_rows(run_id: str, task_table: TableLine, column_types: dict[str, 
 
 
 def _widen_column_kind(kind_so_far: str | None, cell_value: Any) -> str:
-    """The narrowest type that holds what was seen so far and `cell_value`; "" while only null was seen."""
+    """The narrowest type for all values so far and `cell_value`; "" if all were null."""
     if cell_value is None:
         return kind_so_far or ""
     kind_of_value = "bool" if isinstance(cell_value, bool) else "int" if isinstance(cell_value, int) else "float"

@@ -125,12 +125,12 @@ def cut_files_to_interval(
     return cut
 
 
-_TIME_LINE = re.compile(r"^(\d{9,11}(?:\.\d+)?|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*)[ \t]*$", re.MULTILINE)
+_TIME_LINE_PATTERN = re.compile(r"^(\d{9,11}(?:\.\d+)?|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*)[ \t]*$", re.MULTILINE)
 
 
 def has_time_lines(output_text: str) -> bool:
     """Whether a line of the text is only a time."""
-    return _TIME_LINE.search(output_text) is not None
+    return _TIME_LINE_PATTERN.search(output_text) is not None
 
 
 def split_output_at_time_lines(output_text: str, default_zone: tzinfo) -> Iterator[tuple[float, str]]:
@@ -138,7 +138,7 @@ def split_output_at_time_lines(output_text: str, default_zone: tzinfo) -> Iterat
 
     Raises ValueError when there is no such line.
     """
-    marks = list(_TIME_LINE.finditer(output_text))
+    marks = list(_TIME_LINE_PATTERN.finditer(output_text))
     if not marks:
         raise ValueError("no line says when it was printed; put `date +%s` before each output")
     for mark, end in zip(marks, [*(mark.start() for mark in marks[1:]), len(output_text)], strict=True):

@@ -76,7 +76,7 @@ class PhaseTelemetry:
         return self.transferred_bytes / self.device_bytes if self.device_bytes else None
 
     def describe_in_sentences(self) -> list[str]:
-        """Sentences on what limited or disturbed the phase; empty when nothing stands out."""
+        """Sentences about what limited or disturbed the phase; empty if nothing did."""
         return [*self._describe_device(), *self._describe_traffic(), *self._describe_node()]
 
     def _describe_device(self) -> list[str]:

@@ -37,7 +37,7 @@ class SourceReader:
 
 @dataclass(frozen=True)
 class LocalSource:
-    """A source by its name, what it counts, and its columns (names of `metrics.METRICS`).
+    """A source: its name, a description of what it counts, and its columns (names in `metrics.METRICS`).
 
     `open_reader` gets the root of the file system ("/" except in tests) and raises UnavailableSourceError.
     """

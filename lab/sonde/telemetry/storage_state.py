@@ -22,7 +22,8 @@ _MIN_LONG_WAIT_S = 10.0
 
 
 def describe_storage_state(run: RecordedRun, telemetry: TelemetryData) -> list[str]:
-    """Sentences on storage that was not whole, or not at rest, during the run; empty when there is nothing to say."""
+    """Sentences about degraded or rebuilding arrays, missing paths, unhealthy Lustre targets and long waits of GPFS
+    threads during the run; empty if there were none."""
     try:
         start, stop = find_run_interval(run)
     except UserError:

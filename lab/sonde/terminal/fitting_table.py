@@ -37,7 +37,7 @@ class _ColumnWidth:
 
 
 class FittingTable(Table):
-    """A table without lines that is laid out for the width it is printed in."""
+    """A table without ruling lines that adapts to the width of the terminal."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         rows = [
@@ -174,7 +174,7 @@ def _measure_column(column: Column, header_cell: Text, cells: Sequence[Text]) ->
 
 
 def _distribute_width(columns: Sequence[_ColumnWidth], total_width: int) -> list[int]:
-    """The widths: what each needs, and of the rest as much as each would like, shared evenly."""
+    """Width of each column: its minimum, plus an equal share of the remaining width up to its natural width."""
     widths = [column.least for column in columns]
     remaining = total_width - sum(widths)
     while remaining > 0:
@@ -190,7 +190,8 @@ def _distribute_width(columns: Sequence[_ColumnWidth], total_width: int) -> list
 
 
 def _join_texts_into_lines(console: Console, texts: Sequence[Text], max_width: int) -> Iterator[Text]:
-    """The items in lines of at most `max_width`, as many in one as fit, set in by two; long ones are folded."""
+    """Yields lines of at most `max_width` characters, indented by two, with as many items as fit; long items are
+    folded."""
     line = Text()
     for item in texts:
         parts = _fold_text(console, item, max_width).split("\n")

@@ -16,7 +16,7 @@ from sonde.model.version import __version__
 
 _GROUP_HELP_OPTION = "-h, --help"
 _EXAMPLES_HEADING = "Examples:"
-_HELP_REFERENCE = re.compile(r"^ *More: sonde help (\S+)$", re.MULTILINE)
+_HELP_REFERENCE_PATTERN = re.compile(r"^ *More: sonde help (\S+)$", re.MULTILINE)
 
 
 def make_man_pages(main_command: click.Group) -> dict[str, str]:
@@ -69,7 +69,7 @@ def _format_verb(verb: click.Command, context: click.Context) -> str:
     for path, command, inner in _iterate_subcommands(verb, context):
         lines += [f'.SH "{_escape_roff(path.upper())}"', *_format_usage(command, inner), ".PP"]
         lines += [*_convert_help_to_roff(command.help or ""), *_format_options(command, inner, ".SS Options")]
-    topic = _HELP_REFERENCE.search(verb.help or "")
+    topic = _HELP_REFERENCE_PATTERN.search(verb.help or "")
     references = [_format_references(["sonde"])]
     if topic:
         references += [".PP", f"The page {_escape_roff(topic[1])}: \\fBsonde help {_escape_roff(topic[1])}\\fR"]
@@ -112,7 +112,7 @@ def _convert_help_to_roff(help_text: str) -> list[str]:
     lines: list[str] = []
     paragraphs = [part for part in re.split(r"\n\s*\n", inspect.cleandoc(help_text)) if part.strip()]
     for position, paragraph in enumerate(paragraphs):
-        if _HELP_REFERENCE.search(paragraph):
+        if _HELP_REFERENCE_PATTERN.search(paragraph):
             continue
         is_verbatim = paragraph.startswith("\b")
         body = paragraph.removeprefix("\b").strip("\n")

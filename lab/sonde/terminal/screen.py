@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two places to write to: results on standard output, everything else on standard error."""
+"""The two consoles: results are printed to standard output, all other texts to standard error."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sonde.terminal.fitting_table import FittingTable
 
 # Results that go into a file or a pipe are not cut to the width of some terminal.
 _FILE_OUTPUT_COLUMNS = 200
-_TRAILING_BLANKS = re.compile(r"[ \t]+$", re.MULTILINE)
+_TRAILING_BLANKS_PATTERN = re.compile(r"[ \t]+$", re.MULTILINE)
 
 
 # Names come from anywhere: no part of them is markup.
@@ -29,7 +29,7 @@ _LITERAL_PRINT_OPTIONS: dict[str, Any] = {"highlight": False, "markup": False, "
 
 @dataclass
 class OutputSettings:
-    """How this command prints: set once, before its first line."""
+    """Output settings of this command; they are set once, before its first line of output."""
 
     color: str = "auto"  # or always, never
     is_quiet: bool = False  # no messages, only results and errors
@@ -58,11 +58,11 @@ def get_output_settings() -> OutputSettings:
 
 
 class _EscapingConsole(Console):
-    """A console that shows control characters of what it is given as escapes. Its own codes for styles, cursor and
-    progress are not touched: rich marks the latter, and renders the former after this."""
+    """A console that prints control characters as escapes. Its own codes for styles, cursor and progress are not
+    touched: rich marks the latter, and renders the former after this."""
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """Encodes texts before they are laid out, so that their width is the one that is shown."""
+        """Escapes texts before layout, so that their computed width is the printed width."""
         super().print(
             *(escape_control_characters(item) if isinstance(item, str) else item for item in objects), **options
         )
@@ -86,7 +86,7 @@ class _NonCroppingConsole(_EscapingConsole):
 
     def _render_buffer(self, segments: Iterable[Segment]) -> str:
         text = super()._render_buffer(segments)
-        return text if self.is_terminal else _TRAILING_BLANKS.sub("", text)
+        return text if self.is_terminal else _TRAILING_BLANKS_PATTERN.sub("", text)
 
 
 def get_results_console() -> Console:
@@ -128,6 +128,6 @@ def print_json(json_document: Any) -> None:
     print_plain_text(encode_json(json_document))
 
 
-def make_plain_table(show_header: bool = True) -> FittingTable:
+def make_plain_table(shows_header: bool = True) -> FittingTable:
     """A table without lines, as terminal programs have them."""
-    return FittingTable(show_header=show_header, header_style="dim")
+    return FittingTable(show_header=shows_header, header_style="dim")

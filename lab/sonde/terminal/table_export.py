@@ -20,8 +20,8 @@ from sonde.terminal.encoding import escape_as_line, print_plain_text
 from sonde.terminal.fitting_table import FittingTable
 
 EXPORT_FORMATS = ("csv", "json", "md", "parquet")
-_WHOLE_NUMBER = re.compile(r"[-+−]?\d{1,3}(?:,?\d{3})*|[-+−]?\d+")
-_DECIMAL_NUMBER = re.compile(r"[-+−]?\d+\.\d+(?:e[-+]?\d+)?")
+_WHOLE_NUMBER_PATTERN = re.compile(r"[-+−]?\d{1,3}(?:,?\d{3})*|[-+−]?\d+")
+_DECIMAL_NUMBER_PATTERN = re.compile(r"[-+−]?\d+\.\d+(?:e[-+]?\d+)?")
 
 CellValue = str | int | float | None
 
@@ -80,9 +80,9 @@ def _split_value_and_unit(cell: object) -> tuple[CellValue, str]:
     if text in ("", "-", "–"):
         return None, ""
     number = text.replace("−", "-").replace(",", "")
-    if _WHOLE_NUMBER.fullmatch(text):
+    if _WHOLE_NUMBER_PATTERN.fullmatch(text):
         return int(number), ""
-    if _DECIMAL_NUMBER.fullmatch(text):
+    if _DECIMAL_NUMBER_PATTERN.fullmatch(text):
         return float(number), ""
     return text, ""
 

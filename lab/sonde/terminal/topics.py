@@ -19,11 +19,11 @@ from sonde.terminal.screen import get_results_console, make_plain_table
 _MAX_TEXT_COLUMNS = 100  # columns of a page
 # Folders of pages, in the order in which a bare name is looked for.
 TOPIC_FOLDERS = ("start", "tasks", "concepts", "reference", "develop")
-_INCLUDE_DIRECTIVE = re.compile(r"```\{include\} (\S+)\n```")
-_DIRECTIVE = re.compile(r"(?ms)^(?:```|:::)\{[^}]+\}.*?^(?:```|:::)$")
-_HTML_COMMENT = re.compile(r"<!--.*?-->\n?", re.DOTALL)
-_MARKDOWN_IMAGE = re.compile(r"!\[([^\]]*)\]\([^)]*\)")
-_MARKDOWN_LINK = re.compile(r"\[([^\]]+)\]\(([^)\s]+)\)")
+_INCLUDE_DIRECTIVE_PATTERN = re.compile(r"```\{include\} (\S+)\n```")
+_DIRECTIVE_PATTERN = re.compile(r"(?ms)^(?:```|:::)\{[^}]+\}.*?^(?:```|:::)$")
+_HTML_COMMENT_PATTERN = re.compile(r"<!--.*?-->\n?", re.DOTALL)
+_MARKDOWN_IMAGE_PATTERN = re.compile(r"!\[([^\]]*)\]\([^)]*\)")
+_MARKDOWN_LINK_PATTERN = re.compile(r"\[([^\]]+)\]\(([^)\s]+)\)")
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,8 @@ def print_topic(topic: HelpTopic) -> None:
 
 def convert_page_for_terminal(topic: HelpTopic, topics: Mapping[str, HelpTopic]) -> str:
     """Returns a page as plain Markdown: without comments, images and directives of the documentation's site."""
-    text = _DIRECTIVE.sub("", _HTML_COMMENT.sub("", topic.section or _read_page(topic.path)))
-    text = _MARKDOWN_IMAGE.sub(r"\1", text)
+    text = _DIRECTIVE_PATTERN.sub("", _HTML_COMMENT_PATTERN.sub("", topic.section or _read_page(topic.path)))
+    text = _MARKDOWN_IMAGE_PATTERN.sub(r"\1", text)
     names_by_path = {other.path.resolve(): name for name, other in topics.items()}
 
     def replace_link_by_command(match: re.Match[str]) -> str:
@@ -106,7 +106,7 @@ def convert_page_for_terminal(topic: HelpTopic, topics: Mapping[str, HelpTopic])
         name = names_by_path.get((topic.path.parent / target).resolve())
         return f"{match[1]} (`sonde help {name}`)" if name else match[1]
 
-    return _MARKDOWN_LINK.sub(replace_link_by_command, text)
+    return _MARKDOWN_LINK_PATTERN.sub(replace_link_by_command, text)
 
 
 def _read_page(page_file: Path) -> str:
@@ -117,4 +117,4 @@ def _read_page(page_file: Path) -> str:
         file = page_file.parent / match[1]
         return file.read_text(encoding="utf-8") if file.is_file() else ""
 
-    return _INCLUDE_DIRECTIVE.sub(read_included_file, text)
+    return _INCLUDE_DIRECTIVE_PATTERN.sub(read_included_file, text)

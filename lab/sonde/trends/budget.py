@@ -155,14 +155,14 @@ def calibrate_detector(
         on_step()
         return count_false_alarms(long, tried_settings, runs, rows, seed)
 
-    def compute_alarm_rate(tried_settings: DetectorSettings, collapse_only: bool = False) -> float:
+    def compute_alarm_rate(tried_settings: DetectorSettings, counts_collapses_only: bool = False) -> float:
         alarms, gate, watched = count_alarms(tried_settings)
-        return (gate if collapse_only else alarms) / watched
+        return (gate if counts_collapses_only else alarms) / watched
 
     result = float("inf")
     for deviations in _COLLAPSE_DEVIATIONS:
         settings = replace(settings, collapse_deviations=deviations, arl0=_TRIED_ARL0[-1])
-        if compute_alarm_rate(settings, collapse_only=True) > allowed * _COLLAPSE_BUDGET_FRACTION:
+        if compute_alarm_rate(settings, counts_collapses_only=True) > allowed * _COLLAPSE_BUDGET_FRACTION:
             continue
         result = compute_alarm_rate(settings)
         if result > allowed:  # the least sensitive drift detector exceeds the budget, so all do

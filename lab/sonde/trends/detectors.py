@@ -69,7 +69,8 @@ class Alarm:
 
 @dataclass(frozen=True)
 class DetectorState:
-    """The state of both detectors for one history without gaps after `runs` runs; with the runs it suffices to resume.
+    """State of both detectors after `runs` runs of one history without gaps. Together with the runs it suffices to
+    resume the detectors.
 
     The window holds the last `filled` runs. `reference` is the level before an alarm that the collapse detector still
     compares with, and its spread.

@@ -27,7 +27,7 @@ from sonde.store.summary import Summary, read_summary
 BASELINE_PREFIX = "baseline:"
 _STORAGE_CLASSIFICATIONS = frozenset(kind.value for kind in STORAGE_CLASSIFICATIONS)
 _PROGRESS_STEP_RUNS = 500
-_TAG_OR_PLAN = re.compile(r"(tag|plan):(.+)", re.ASCII)
+_TAG_OR_PLAN_PATTERN = re.compile(r"(tag|plan):(.+)", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def _parse_selection(side_text: str) -> Selection | None:
     """Parses `tag:TAG` or `plan:PLAN`; None for other texts."""
     if side_text.startswith(BASELINE_PREFIX):
         return Selection(tags=(side_text,))
-    if match := _TAG_OR_PLAN.fullmatch(side_text):
+    if match := _TAG_OR_PLAN_PATTERN.fullmatch(side_text):
         return Selection(tags=(match[2],)) if match[1] == "tag" else Selection(plan=match[2])
     if ".." in side_text and "/" not in side_text:
         begin, _, end = side_text.partition("..")

@@ -13,7 +13,7 @@ from sonde.model.units import format_ops, format_rate, parse_op_rate, parse_rate
 from sonde.store.rows import read_classification
 from sonde.store.summary import Summary
 
-_LIMIT_TEXT = re.compile(r"\s*([^=]+?)\s*=\s*([^%]+?)(?:\s*-\s*(\d+(?:\.\d+)?)\s*%)?\s*")
+_LIMIT_TEXT_PATTERN = re.compile(r"\s*([^=]+?)\s*=\s*([^%]+?)(?:\s*-\s*(\d+(?:\.\d+)?)\s*%)?\s*")
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class LimitCheck(StatedLimit):
 
 def parse_limit(limit_text: str) -> StatedLimit:
     """``write=10GB/s-10%``. Raises UserError."""
-    rates = _LIMIT_TEXT.fullmatch(limit_text)
+    rates = _LIMIT_TEXT_PATTERN.fullmatch(limit_text)
     if rates is None:
         raise UserError(f'--at-least "{limit_text}" is not PHASE=RATE; write it like write=10GB/s or write=10GB/s-10%.')
     operations = rates[2].endswith("op/s")

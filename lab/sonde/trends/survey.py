@@ -203,7 +203,8 @@ def survey_histories(
 
 def _select_training_runs(long_histories: Sequence[History]) -> list[History]:
     """The runs that noise and pace are learned from: of histories that are long enough those before the week of the
-    latest run of all. So settings stand for a week, and a new run costs a look at its own history."""
+    latest run of all. The settings therefore stay the same for a week, and a new run requires only the analysis of its
+    own history."""
     latest = max((float(history.times[-1]) for history in long_histories), default=0.0)
     week = (latest - _MONDAY_S) // _WEEK_S * _WEEK_S + _MONDAY_S
     counts = [int(np.searchsorted(history.times, week)) for history in long_histories]

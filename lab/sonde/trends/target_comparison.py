@@ -25,7 +25,7 @@ from sonde.store.summary import Summary
 from sonde.trends.comparison import Comparison, NumberComparison
 from sonde.trends.profile_comparison import MAX_COMPARED_RUNS
 
-_TARGET_LINE = re.compile(rb'"type":\s*"(?:targets|layout)"')
+_TARGET_LINE_PATTERN = re.compile(rb'"type":\s*"(?:targets|layout)"')
 _TargetRuns = Sequence[tuple[Summary, RecordedRun | None]]
 _DIFFERENT_FILE_SYSTEMS_SENTENCE = (
     "The sides are on different file systems, whose targets are not the same ones: they are not compared."
@@ -93,7 +93,7 @@ def _read_target_runs(
         path = summary.folder / RECORD
         try:
             with open_file(path) as file:
-                has_targets = any(_TARGET_LINE.search(line) for line in read_bounded_lines(file))
+                has_targets = any(_TARGET_LINE_PATTERN.search(line) for line in read_bounded_lines(file))
         except OSError:
             has_targets = False
         if not has_targets:

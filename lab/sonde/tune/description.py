@@ -86,7 +86,7 @@ def read_tunables(extra_files: Sequence[Path] = ()) -> dict[str, Tunable]:
     tunables: dict[str, Tunable] = {}
     for path in (shipped, *extra_files):
         if path != shipped:
-            read_text_file(path, "file of tunables", MAX_CONFIGURATION_BYTES, UserError, regular_only=True)
+            read_text_file(path, "file of tunables", MAX_CONFIGURATION_BYTES, UserError, requires_regular_file=True)
             require_file_not_writable_by_others(path, "file of tunables")
         text_read = read_text_file(path, "file of tunables", MAX_CONFIGURATION_BYTES, UserError)
         try:

@@ -34,7 +34,7 @@ class RejectedValueError(Exception):
 
 @dataclass(frozen=True)
 class SearchRule:
-    """How many runs are made, and which difference counts."""
+    """The number of runs of a search, and the smallest difference that counts."""
 
     worth: float = 0.05  # smallest gain that is worth a change, as a share
     blocks_per_round: int = 3
@@ -117,7 +117,7 @@ def _select_by_successive_halving(
     rates_by_value: dict[str, list[float]],
     rejection_reason_by_value: dict[str, str],
 ) -> str | None:
-    """The value that remains after rounds in each of which the worse half is left out."""
+    """Returns the value that remains after rounds that each remove the worse half."""
     while len(candidate_values) > 1:
         deviations: dict[str, list[float]] = {value: [] for value in candidate_values}
         for _ in range(search_rule.blocks_per_round):

@@ -90,9 +90,9 @@ class TuningSession:
     _values: dict[str, str] = field(default_factory=dict, init=False)  # tunable -> value that is set now
     _tunables: dict[str, Tunable] = field(default_factory=dict, init=False)
 
-    def tune_all_settings(self, requests: Sequence[TuneRequest], keep_winners: bool) -> TuneOutcome:
-        """Tunes all settings. Restores the machine at the end, also after an error or a signal; `keep_winners` leaves
-        the better values of the machine in place."""
+    def tune_all_settings(self, requests: Sequence[TuneRequest], keeps_best_values: bool) -> TuneOutcome:
+        """Tunes all settings. Restores the machine at the end, also after an error or a signal; `keeps_best_values`
+        leaves the better values of the machine in place."""
         self._tunables = {request.tunable.id: request.tunable for request in requests}
         self.runner.expected = sum(estimate_runs(len(request.values), self.rule)[1] for request in requests)
         winners: dict[str, str] = {}
@@ -109,7 +109,7 @@ class TuningSession:
             if len(winners) > 1:
                 self.report("All better values together, against the present ones.")
                 together = self._compare_together(winners)
-            if keep_winners and (together is None or together.is_better):
+            if keeps_best_values and (together is None or together.is_better):
                 applied = self._apply_winners(winners)
         finally:
             problems = self.journal.restore_pending()

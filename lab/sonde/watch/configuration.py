@@ -18,7 +18,7 @@ from sonde.model.tables.table_reader import ReadContext, read_table
 from sonde.watch.description import ChannelEntry, LogEntry, ProbeEntry, WatchFile
 
 _MIN_PROBE_INTERVAL_S = 600.0
-_QUIET_HOURS = re.compile(r"(\d\d):(\d\d)-(\d\d):(\d\d)")
+_QUIET_HOURS_PATTERN = re.compile(r"(\d\d):(\d\d)-(\d\d):(\d\d)")
 
 
 class WatchFileError(UserError):
@@ -64,7 +64,7 @@ def read_watch_file(watch_file: Path) -> WatchFile:
 
 def parse_quiet_hours(hours_text: str, watch_file: Path | str = "quiet") -> tuple[time, time]:
     """Parses "22:00-06:00" as begin and end; the end may be on the next day. Raises WatchFileError."""
-    match = _QUIET_HOURS.fullmatch(hours_text)
+    match = _QUIET_HOURS_PATTERN.fullmatch(hours_text)
     try:
         if match is None:
             raise ValueError

@@ -83,7 +83,7 @@ def test_runs_of_cell_are_in_order_of_time(fake_engine: Fake, archive: Path) -> 
     assert results.runs[1].axis_values == {"transfer": "4KiB"}
     assert [
         len(results.list_runs_of_cell("transfer=64KiB")),
-        len(results.list_runs_of_cell("transfer=64KiB", warm_up=True)),
+        len(results.list_runs_of_cell("transfer=64KiB", is_warm_up=True)),
     ] == [
         1,
         1,

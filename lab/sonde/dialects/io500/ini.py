@@ -14,9 +14,9 @@ from sonde.dialects.io500.keys import SECTIONS, IniKey, IniSection, KeyKind
 from sonde.model.errors import MachineError, UserError, suggest_close_name
 from sonde.model.file_text import MAX_CONFIGURATION_BYTES, read_limited_text
 
-_SECTION_LINE = re.compile(r"\s*\[\s*([0-9a-zA-Z_-]+)\s*\]\s*(\s[#;].*)?")
-_KEY_AND_VALUE = re.compile(r"\s*([0-9a-zA-Z_.-]+)\s*=\s*([^#;]*)\s*(\s[#;].*)?")
-_BLANK_OR_COMMENT = re.compile(r"\s*([#;].*)?")
+_SECTION_LINE_PATTERN = re.compile(r"\s*\[\s*([0-9a-zA-Z_-]+)\s*\]\s*(\s[#;].*)?")
+_KEY_AND_VALUE_PATTERN = re.compile(r"\s*([0-9a-zA-Z_.-]+)\s*=\s*([^#;]*)\s*(\s[#;].*)?")
+_BLANK_OR_COMMENT_PATTERN = re.compile(r"\s*([#;].*)?")
 _VALUE_PATTERNS = {
     KeyKind.TEXT: re.compile(r".*", re.DOTALL),
     KeyKind.INTEGER: re.compile(r"-?[0-9]{1,10}"),
@@ -96,11 +96,11 @@ def parse_ini(ini_text: str, file_name: str) -> Io500Config:
     section: IniSection | None = None
     for number, line in enumerate(ini_text.split("\n"), 1):
         location = f"{file_name}, line {number}"
-        if match := _SECTION_LINE.fullmatch(line):
+        if match := _SECTION_LINE_PATTERN.fullmatch(line):
             section = _find_section(match[1], location)
-        elif match := _KEY_AND_VALUE.fullmatch(line):
+        elif match := _KEY_AND_VALUE_PATTERN.fullmatch(line):
             _store_value(values, section, match[1], match[2].strip(" \t\r"), location)
-        elif not _BLANK_OR_COMMENT.fullmatch(line):
+        elif not _BLANK_OR_COMMENT_PATTERN.fullmatch(line):
             raise UserError(
                 f'{location}: "{line.strip()[:60]}" is neither [section] nor key = value; a comment behind a value'
                 f" begins"

@@ -13,7 +13,7 @@ from sonde.dialects.io500.phases import ALL_PHASES, ScoreGroup
 from sonde.model.errors import MachineError, UserError
 from sonde.model.file_text import MAX_OUTPUT_BYTES, read_limited_text
 
-_KEY_AND_VALUE = re.compile(r"\s*([0-9a-zA-Z_.-]+)\s*=\s*([^#;]*?)\s*")
+_KEY_AND_VALUE_PATTERN = re.compile(r"\s*([0-9a-zA-Z_.-]+)\s*=\s*([^#;]*?)\s*")
 _UNHASHED_PHASES = {phase.name for phase in ALL_PHASES if phase.extra or phase.group is ScoreGroup.NONE}
 
 
@@ -69,7 +69,7 @@ def _read_hashed_pairs(result_text: str) -> tuple[list[tuple[str, str]], str, st
     for line in result_text.splitlines():
         if match := re.fullmatch(r"\s*\[\s*([0-9a-zA-Z_-]+)\s*\]\s*", line):
             section = match[1]
-        elif match := _KEY_AND_VALUE.fullmatch(line):
+        elif match := _KEY_AND_VALUE_PATTERN.fullmatch(line):
             key, value = match[1], match[2]
             if key == "version":
                 pairs.append((key, value))

@@ -22,11 +22,11 @@ PAGE_KIB = 4
 # Runs `lctl` with these arguments and this standard input; several at once, their outputs in the same order.
 LctlRunner = Callable[[Sequence[Sequence[str]], str], list[str]]
 
-_DEVICE_LINE = re.compile(r"^\s*(\d+)\s+(\S+)\s+(\S+)\s+(\S+)", re.M)
-_OBJECT_ID = re.compile(r"is object id (0x[0-9a-fA-F]+|\d+)")
+_DEVICE_LINE_PATTERN = re.compile(r"^\s*(\d+)\s+(\S+)\s+(\S+)\s+(\S+)", re.M)
+_OBJECT_ID_PATTERN = re.compile(r"is object id (0x[0-9a-fA-F]+|\d+)")
 # What one target says in the end: all threads of it together.
-_TOTAL_RATE_LINE = re.compile(r"^Total: total \d+ threads \d+ sec [\d.]+ (\d+\.\d+)/second$", re.M)
-_SNAPSHOT_RATE_LINE = re.compile(r"^\d+/\d+ Total: (\d+\.\d+)/second$", re.M)
+_TOTAL_RATE_LINE_PATTERN = re.compile(r"^Total: total \d+ threads \d+ sec [\d.]+ (\d+\.\d+)/second$", re.M)
+_SNAPSHOT_RATE_LINE_PATTERN = re.compile(r"^\d+/\d+ Total: (\d+\.\d+)/second$", re.M)
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,8 @@ class EchoSurvey:
         """Lustre devices that are set up on this machine."""
         (text,) = self._lctl([["dl"]], "")
         return [
-            LustreDevice(int(number), state, kind, name) for number, state, kind, name in _DEVICE_LINE.findall(text)
+            LustreDevice(int(number), state, kind, name)
+            for number, state, kind, name in _DEVICE_LINE_PATTERN.findall(text)
         ]
 
     def list_targets(self) -> list[str]:
@@ -112,7 +113,7 @@ class EchoSurvey:
 
     def _create_objects(self, client_device: int, object_count: int) -> int:
         (text,) = self._lctl([["--device", str(client_device), "create", str(object_count)]], "")
-        numbers = [int(number, 0) for number in _OBJECT_ID.findall(text)]
+        numbers = [int(number, 0) for number in _OBJECT_ID_PATTERN.findall(text)]
         if len(numbers) != object_count or numbers != list(range(numbers[0], numbers[0] + object_count)):
             raise RunFailedError(
                 f"Device {client_device} did not create {object_count} objects in a row: {text.strip()[-200:]}"
@@ -145,7 +146,9 @@ class EchoSurvey:
             / 1024
         )
         rates = [
-            float(rate) * pages * PAGE_KIB / 1024 for answer in answers for rate in _SNAPSHOT_RATE_LINE.findall(answer)
+            float(rate) * pages * PAGE_KIB / 1024
+            for answer in answers
+            for rate in _SNAPSHOT_RATE_LINE_PATTERN.findall(answer)
         ]
         return SurveyResult(
             test_name,
@@ -153,7 +156,9 @@ class EchoSurvey:
             min(rates, default=None),
             max(rates, default=None),
             any("error" in answer for answer in answers),
-            tuple(_get_last_rate(_TOTAL_RATE_LINE.findall(answer), pages * PAGE_KIB / 1024) for answer in answers),
+            tuple(
+                _get_last_rate(_TOTAL_RATE_LINE_PATTERN.findall(answer), pages * PAGE_KIB / 1024) for answer in answers
+            ),
         )
 
 

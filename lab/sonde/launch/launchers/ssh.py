@@ -15,7 +15,7 @@ from sonde.model.errors import MachineError, UserError
 from sonde.model.ranges import expand_name_range
 
 _HOSTS_USAGE = '--launcher-args "--hosts n[01-16]"'
-_OUTSIDE_BRACKETS = re.compile(r"[,\s]+(?![^\[]*\])")
+_OUTSIDE_BRACKETS_PATTERN = re.compile(r"[,\s]+(?![^\[]*\])")
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,9 @@ def _read_hosts(hosts_argument: str) -> list[str]:
         except (OSError, UnicodeDecodeError) as reason:
             raise UserError(f"--launcher ssh cannot read the hosts in {hosts_argument[1:]}: {reason}.") from None
         hosts_argument = ",".join(line.partition("#")[0].strip() for line in lines)
-    hosts = [name for part in _OUTSIDE_BRACKETS.split(hosts_argument) if part for name in expand_name_range(part)]
+    hosts = [
+        name for part in _OUTSIDE_BRACKETS_PATTERN.split(hosts_argument) if part for name in expand_name_range(part)
+    ]
     if not hosts:
         raise UserError(f"--launcher ssh needs the hosts on which the processes start: {_HOSTS_USAGE}.")
     for name in hosts:

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from sonde.model.errors import UserError
 
-_TIME_FORMAT = re.compile(
+_TIME_FORMAT_PATTERN = re.compile(
     r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2})(?:[T ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]+))?)?)?)?)?"
     r"(Z|[+-][0-9]{2}:[0-9]{2})?",
     re.ASCII,
@@ -75,7 +75,7 @@ def parse_time_interval(time_text: str, default_zone: tzinfo = UTC, precision_s:
 def _parse_time_as_interval(
     time_text: str, full_text: str, default_zone: tzinfo, precision_s: float | None
 ) -> TimeInterval:
-    match = _TIME_FORMAT.fullmatch(time_text)
+    match = _TIME_FORMAT_PATTERN.fullmatch(time_text)
     if match is None:
         raise EventTimeError(f'"{full_text}" is no time; write 2013-12-06, 2014-03-17T09:30Z, or FIRST/LAST.')
     year, month, day, hour, minute, second = (int(group) if group else None for group in match.groups()[:6])

@@ -34,7 +34,7 @@ _COMPARISON_OPERATORS: Mapping[type[ast.cmpop], str] = {
     ast.Eq: "==",
 }
 _ARITHMETIC_OPERATORS: Mapping[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
-_QUOTED_TEXT = re.compile(r"""("[^"]*"|'[^']*')""")
+_QUOTED_TEXT_PATTERN = re.compile(r"""("[^"]*"|'[^']*')""")
 # A rate with its unit and an optional tolerance in percent.
 _QUANTITY_PATTERN = re.compile(
     r"(?<![\w.])(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>(?:[kKMGTPE]i?)?B/s|[kM]?op/s)"
@@ -110,7 +110,7 @@ def replace_quantities_by_numbers(claim_text: str) -> str:
 
     Quoted text is unchanged.
     """
-    parts = _QUOTED_TEXT.split(claim_text)
+    parts = _QUOTED_TEXT_PATTERN.split(claim_text)
     return "".join(
         part if position % 2 else _QUANTITY_PATTERN.sub(_convert_quantity_to_number, part)
         for position, part in enumerate(parts)

@@ -19,16 +19,16 @@ _SERVER_COLUMNS = (
     "server_read_rate", "server_write_rate", "server_request_rate", "server_queue", "server_busy_threads",
 )  # fmt: skip
 _CLIENT_COLUMNS = ("client_read_rate", "client_write_rate", "client_request_rate")
-_TABLE_TITLE = re.compile(
+_TABLE_TITLE_PATTERN = re.compile(
     r"^[ \t]*(time_index|nodeID)[ \t]+((?:\w+_KiB[ \t]+)*reqs[ \t]+qlen[ \t]+bsy(?:[ \t]+name)?)[ \t]*$", re.MULTILINE
 )
-_TIME_INDEX = re.compile(r"^===== time index: (\d+)")
-_VALUE_AND_NAME = re.compile(r"(?<!\d)(\d+(?:\.\d+)?) \[([^\[\]\n]+)\]")
+_TIME_INDEX_PATTERN = re.compile(r"^===== time index: (\d+)")
+_VALUE_AND_NAME_PATTERN = re.compile(r"(?<!\d)(\d+(?:\.\d+)?) \[([^\[\]\n]+)\]")
 
 
 def is_serverstats_output(output_text: str) -> bool:
     """Whether a text has a table of beegfs-ctl --serverstats."""
-    return _TABLE_TITLE.search(output_text) is not None
+    return _TABLE_TITLE_PATTERN.search(output_text) is not None
 
 
 def read_serverstats_output(output_text: str, telemetry_defaults: TelemetryDefaults) -> list[TelemetryFile]:
@@ -37,9 +37,9 @@ def read_serverstats_output(output_text: str, telemetry_defaults: TelemetryDefau
     titles: list[str] = []
     time_index: float | None = None
     for line in output_text.splitlines():
-        if match := _TIME_INDEX.match(line):
+        if match := _TIME_INDEX_PATTERN.match(line):
             time_index = float(match[1])
-        elif match := _TABLE_TITLE.match(line):
+        elif match := _TABLE_TITLE_PATTERN.match(line):
             titles = [match[1], *match[2].split()]
         elif titles and (fields := line.split()) and fields[0].isdigit():
             row = dict(zip(titles, fields, strict=False))
@@ -59,7 +59,7 @@ def read_serverstats_output(output_text: str, telemetry_defaults: TelemetryDefau
 
 def is_clientstats_output(output_text: str) -> bool:
     """Whether a text has lines of beegfs-ctl --clientstats."""
-    return "[sum]" in output_text and _VALUE_AND_NAME.search(output_text) is not None
+    return "[sum]" in output_text and _VALUE_AND_NAME_PATTERN.search(output_text) is not None
 
 
 def read_clientstats_output(output_text: str, telemetry_defaults: TelemetryDefaults) -> list[TelemetryFile]:
@@ -67,7 +67,7 @@ def read_clientstats_output(output_text: str, telemetry_defaults: TelemetryDefau
     builder = TelemetryBuilder("beegfs-clients")
     for time, output in split_output_at_time_lines(output_text, telemetry_defaults.zone):
         for line in output.splitlines():
-            statistics = {name: float(value) for value, name in _VALUE_AND_NAME.findall(line)}
+            statistics = {name: float(value) for value, name in _VALUE_AND_NAME_PATTERN.findall(line)}
             if "sum" not in statistics:
                 continue
             client = line.split()[0].rstrip(":")

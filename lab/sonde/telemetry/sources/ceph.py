@@ -20,7 +20,7 @@ _COLUMNS = (
     "target_read_bytes", "target_written_bytes", "target_reads", "target_writes", "target_read_s", "target_write_s",
 )  # fmt: skip
 _LATENCY_COLUMNS = ("target_commit_latency_s", "target_apply_latency_s")
-_OSD_NAME_LINE = re.compile(r"^(osd\.\d+)\s*$", re.MULTILINE)
+_OSD_NAME_LINE_PATTERN = re.compile(r"^(osd\.\d+)\s*$", re.MULTILINE)
 _JSON_DECODER = json.JSONDecoder()
 
 
@@ -55,7 +55,7 @@ def _iterate_osd_documents(output_text: str) -> Iterator[tuple[str, Mapping[str,
     """The JSON documents in an output, each with the name of the OSD in the text before it."""
     position = 0
     while (start := output_text.find("{", position)) >= 0:
-        names = _OSD_NAME_LINE.findall(output_text[position:start])
+        names = _OSD_NAME_LINE_PATTERN.findall(output_text[position:start])
         document, position = _JSON_DECODER.raw_decode(output_text, start)
         if isinstance(document, Mapping):
             yield names[-1] if names else "", document

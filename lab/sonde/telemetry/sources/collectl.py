@@ -14,9 +14,9 @@ from sonde.telemetry.file_format import TelemetryFile
 from sonde.telemetry.imports import TelemetryBuilder, TelemetryDefaults, TelemetryFormat, parse_local_time
 
 _KIB = 1024
-_HEADER_LINE = re.compile(r"^#Date Time (?=\[)", re.MULTILINE)
-_HOST_LINE = re.compile(r"^# Host:\s+(\S+)", re.MULTILINE)
-_DISK_COLUMN_TITLE = re.compile(r"\[DSK:([^\]]+)\]")
+_HEADER_LINE_PATTERN = re.compile(r"^#Date Time (?=\[)", re.MULTILINE)
+_HOST_LINE_PATTERN = re.compile(r"^# Host:\s+(\S+)", re.MULTILINE)
+_DISK_COLUMN_TITLE_PATTERN = re.compile(r"\[DSK:([^\]]+)\]")
 # Source, part, and for each metric the columns that are added up, and the factor to its unit.
 _Columns = Mapping[str, tuple[tuple[str, ...], float]]
 _DISK_COLUMNS: _Columns = {
@@ -51,13 +51,13 @@ _COLUMNS_OF_NODE = {
 
 def is_collectl_output(output_text: str) -> bool:
     """Whether a text is collectl's plot format."""
-    return _HEADER_LINE.search(output_text) is not None
+    return _HEADER_LINE_PATTERN.search(output_text) is not None
 
 
 def read_collectl_output(output_text: str, telemetry_defaults: TelemetryDefaults) -> list[TelemetryFile]:
     """Rates of disks and interfaces, processor shares and memory; the header may come again with other columns."""
     builder = TelemetryBuilder("collectl")
-    host_line = _HOST_LINE.search(output_text)
+    host_line = _HOST_LINE_PATTERN.search(output_text)
     host = host_line[1] if host_line else telemetry_defaults.host
     titles: list[str] = []
     for line in output_text.splitlines():
@@ -100,7 +100,7 @@ def _add_row(
         values = _select_columns_with_prefix(values_by_title, columns, "")
         if any(value is not None for value in values):
             builder.add_sample(host_name, source, tuple(columns), sample_time, "", values)
-    disks = dict.fromkeys(match[1] for title in values_by_title if (match := _DISK_COLUMN_TITLE.match(title)))
+    disks = dict.fromkeys(match[1] for title in values_by_title if (match := _DISK_COLUMN_TITLE_PATTERN.match(title)))
     for disk in disks:
         builder.add_sample(
             host_name,

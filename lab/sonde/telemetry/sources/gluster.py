@@ -18,25 +18,25 @@ _COLUMNS = (
     "target_read_bytes", "target_written_bytes", "target_reads", "target_writes", "target_read_s", "target_write_s",
     "metadata_operations", "metadata_s",
 )  # fmt: skip
-_BRICK_LINE = re.compile(r"^Brick: (\S.*?)\s*$", re.MULTILINE)
-_CALL_LATENCY_LINE = re.compile(
+_BRICK_LINE_PATTERN = re.compile(r"^Brick: (\S.*?)\s*$", re.MULTILINE)
+_CALL_LATENCY_LINE_PATTERN = re.compile(
     r"^\s*[\d.]+\s+(?P<mean>[\d.]+) us\s+[\d.]+ us\s+[\d.]+ us\s+(?P<calls>\d+)\s+(?P<name>\w+)", re.MULTILINE
 )
-_DATA_LINE = re.compile(r"^\s*Data (Read|Written): (\d+) bytes", re.MULTILINE)
+_DATA_LINE_PATTERN = re.compile(r"^\s*Data (Read|Written): (\d+) bytes", re.MULTILINE)
 # Calls that are neither data nor names.
 _IGNORED_CALLS = ("FORGET", "RELEASE", "RELEASEDIR", "READ", "WRITE", "INODELK", "FINODELK", "ENTRYLK", "LK")
 
 
 def is_volume_profile_output(output_text: str) -> bool:
     """Whether a text has outputs of gluster volume profile."""
-    return "Cumulative Stats:" in output_text and _BRICK_LINE.search(output_text) is not None
+    return "Cumulative Stats:" in output_text and _BRICK_LINE_PATTERN.search(output_text) is not None
 
 
 def read_volume_profile_output(output_text: str, telemetry_defaults: TelemetryDefaults) -> list[TelemetryFile]:
     """The counters of every brick."""
     builder = TelemetryBuilder("gluster")
     for time, output in split_output_at_time_lines(output_text, telemetry_defaults.zone):
-        bricks = list(_BRICK_LINE.finditer(output))
+        bricks = list(_BRICK_LINE_PATTERN.finditer(output))
         for brick, end in zip(bricks, [*(brick.start() for brick in bricks[1:]), len(output)], strict=bool(bricks)):
             block = output[brick.end() : end].partition("Cumulative Stats:")[2].partition("\nInterval ")[0]
             if not block:
@@ -49,8 +49,10 @@ def read_volume_profile_output(output_text: str, telemetry_defaults: TelemetryDe
 
 
 def _parse_brick_values(brick_text: str) -> ColumnValues:
-    data = {kind: float(amount) for kind, amount in _DATA_LINE.findall(brick_text)}
-    calls = {name: (float(count), float(mean) * 1e-6) for mean, count, name in _CALL_LATENCY_LINE.findall(brick_text)}
+    data = {kind: float(amount) for kind, amount in _DATA_LINE_PATTERN.findall(brick_text)}
+    calls = {
+        name: (float(count), float(mean) * 1e-6) for mean, count, name in _CALL_LATENCY_LINE_PATTERN.findall(brick_text)
+    }
     reads, read_s = calls.get("READ", (0.0, 0.0))
     writes, write_s = calls.get("WRITE", (0.0, 0.0))
     names = [entry for name, entry in calls.items() if name not in _IGNORED_CALLS]

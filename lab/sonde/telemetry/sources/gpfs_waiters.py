@@ -14,10 +14,10 @@ from sonde.telemetry.file_format import TelemetryFile
 from sonde.telemetry.imports import TelemetryBuilder, TelemetryDefaults, TelemetryFormat, split_output_at_time_lines
 
 _COLUMNS = ("waiters", "waiter_longest_s")
-_WAITER_LINE = re.compile(
+_WAITER_LINE_PATTERN = re.compile(
     r"^Waiting (?P<seconds>[\d.]+) sec since [^,]+, (?P<kind>\w+), thread \d+ (?P<thread>\w+):? (?P<wait>.*)$"
 )
-_VARIABLE_TEXT = re.compile(r"0x[0-9A-Fa-f]+|\d+(?:\.\d+){3}\S*|\b\d+\b")
+_VARIABLE_TEXT_PATTERN = re.compile(r"0x[0-9A-Fa-f]+|\d+(?:\.\d+){3}\S*|\b\d+\b")
 _OUTPUT_HEADING = "=== mmdiag: waiters ==="
 
 
@@ -32,12 +32,12 @@ def read_waiter_output(output_text: str, telemetry_defaults: TelemetryDefaults) 
     for time, output in split_output_at_time_lines(output_text, telemetry_defaults.zone):
         waits: dict[str, list[float]] = {"": []}
         for line in output.splitlines():
-            match = _WAITER_LINE.match(line.strip())
+            match = _WAITER_LINE_PATTERN.match(line.strip())
             if match is None:
                 builder.unreadable_lines += line.startswith("Waiting")
             elif match["kind"] != "ignored":
                 # Addresses and sockets differ from time to time; what is left says what the thread waits for.
-                wait = " ".join(_VARIABLE_TEXT.sub("", match["wait"].partition(", reason")[0]).split())
+                wait = " ".join(_VARIABLE_TEXT_PATTERN.sub("", match["wait"].partition(", reason")[0]).split())
                 for part in ("", f"{match['thread']} {wait}"):
                     waits.setdefault(part, []).append(float(match["seconds"]))
         for part, seconds in waits.items():

@@ -65,18 +65,18 @@ _MEASUREMENT_MAPPINGS = {
         },
     ),
 }
-_LINE_PROTOCOL_LINE = re.compile(
+_LINE_PROTOCOL_LINE_PATTERN = re.compile(
     r"^(?P<key>(?:\\.|[^\s\\])+) (?P<fields>(?:\"(?:\\.|[^\"\\])*\"|\\.|[^\s\"\\])+) (?P<time>-?\d+)$"
 )
-_UNESCAPED_COMMA = re.compile(r"(?<!\\),")
-_NUMBER_TEXT = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?=[iu]?$)")
+_UNESCAPED_COMMA_PATTERN = re.compile(r"(?<!\\),")
+_NUMBER_TEXT_PATTERN = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?=[iu]?$)")
 
 
 def is_influx_line_protocol(output_text: str) -> bool:
     """Whether one of the first lines is a measurement that is read here, in line protocol."""
     return any(
-        (match := _LINE_PROTOCOL_LINE.match(line)) is not None
-        and _UNESCAPED_COMMA.split(match["key"])[0] in _MEASUREMENT_MAPPINGS
+        (match := _LINE_PROTOCOL_LINE_PATTERN.match(line)) is not None
+        and _UNESCAPED_COMMA_PATTERN.split(match["key"])[0] in _MEASUREMENT_MAPPINGS
         for line in output_text.splitlines()[:200]
     )
 
@@ -85,16 +85,16 @@ def read_influx_line_protocol(output_text: str, telemetry_defaults: TelemetryDef
     """The counters of the measurements that are read; the host is the tag of that name."""
     builder = TelemetryBuilder("influx")
     for line in output_text.splitlines():
-        match = _LINE_PROTOCOL_LINE.match(line)
+        match = _LINE_PROTOCOL_LINE_PATTERN.match(line)
         if match is None:
             builder.unreadable_lines += bool(line.strip()) and not line.startswith("#")
             continue
-        name, *pairs = _UNESCAPED_COMMA.split(match["key"])
+        name, *pairs = _UNESCAPED_COMMA_PATTERN.split(match["key"])
         measurement = _MEASUREMENT_MAPPINGS.get(name)
         if measurement is None:
             continue
         tags = {key: value.replace("\\", "") for key, _, value in (pair.partition("=") for pair in pairs)}
-        fields = dict(pair.split("=", 1) for pair in _UNESCAPED_COMMA.split(match["fields"]) if "=" in pair)
+        fields = dict(pair.split("=", 1) for pair in _UNESCAPED_COMMA_PATTERN.split(match["fields"]) if "=" in pair)
         values = tuple(_parse_scaled_field(fields.get(field), factor) for field, factor in measurement.fields.values())
         part = tags.get(measurement.tag, "")
         # A part of a job (tag jobid) is no target of its own.
@@ -106,7 +106,7 @@ def read_influx_line_protocol(output_text: str, telemetry_defaults: TelemetryDef
 
 
 def _parse_scaled_field(field_text: str | None, unit_factor: float) -> float | None:
-    number = _NUMBER_TEXT.match(field_text) if field_text else None
+    number = _NUMBER_TEXT_PATTERN.match(field_text) if field_text else None
     return float(number[0]) * unit_factor if number else None
 
 

@@ -18,7 +18,9 @@ from sonde.telemetry.imports import TelemetryBuilder, TelemetryDefaults, Telemet
 _COLUMNS = ("target_read_bytes", "target_written_bytes")
 _SERVER_COLUMNS = ("server_cpu_fraction",)
 _REQUIRED_COLUMNS = {"TIMESTAMP", "OST_NAME", "READ_BYTES", "WRITE_BYTES"}
-_CEREBRO_LINE = re.compile(r"^(?P<time>\d+(?:\.\d+)?|\d{4}-\d\d-\d\d[T ][\d:.]+\S*)\s+(?:ost: )?(?P<version>2;.*)$")
+_CEREBRO_LINE_PATTERN = re.compile(
+    r"^(?P<time>\d+(?:\.\d+)?|\d{4}-\d\d-\d\d[T ][\d:.]+\S*)\s+(?:ost: )?(?P<version>2;.*)$"
+)
 _HEAD, _PER_TARGET = 4, 15  # members before the first target: version, host, cpu, memory; members of each target
 
 
@@ -46,14 +48,14 @@ def read_lmt_table(output_text: str, telemetry_defaults: TelemetryDefaults) -> l
 
 def is_cerebro_output(output_text: str) -> bool:
     """Whether the first line is a time and an OST string of version 2."""
-    return bool(_CEREBRO_LINE.match(output_text.partition("\n")[0].strip()))
+    return bool(_CEREBRO_LINE_PATTERN.match(output_text.partition("\n")[0].strip()))
 
 
 def read_cerebro_output(output_text: str, telemetry_defaults: TelemetryDefaults) -> list[TelemetryFile]:
     """Lines of a time and an OST string."""
     builder = TelemetryBuilder("cerebro")
     for line in output_text.splitlines():
-        match = _CEREBRO_LINE.match(line.strip())
+        match = _CEREBRO_LINE_PATTERN.match(line.strip())
         members = match["version"].rstrip(";").split(";") if match else []
         if match is None or len(members) < _HEAD + 7:
             builder.unreadable_lines += bool(line.strip())

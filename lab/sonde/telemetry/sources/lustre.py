@@ -23,7 +23,7 @@ from sonde.telemetry.source import (
     UnavailableSourceError,
 )
 
-_STATS_LINE = re.compile(r"(?P<name>\S+)\s+(?P<samples>\d+) samples \[(?P<unit>\w+)\](?P<rest>[ \d]*)")
+_STATS_LINE_PATTERN = re.compile(r"(?P<name>\S+)\s+(?P<samples>\d+) samples \[(?P<unit>\w+)\](?P<rest>[ \d]*)")
 _STATS_ROOTS = ("proc/fs/lustre", "sys/kernel/debug/lustre")
 # Seconds of one unit of a latency.
 _SECONDS_BY_UNIT = {"usec": 1e-6, "usecs": 1e-6, "nsec": 1e-9, "nsecs": 1e-9, "msec": 1e-3, "sec": 1.0, "secs": 1.0}
@@ -77,7 +77,7 @@ def parse_stats_file(stats_text: str) -> StatsFile:
     time: float | None = None
     lines: dict[str, StatsLine] = {}
     for line in stats_text.splitlines():
-        match = _STATS_LINE.match(line.strip())
+        match = _STATS_LINE_PATTERN.match(line.strip())
         if match:
             numbers = [int(number) for number in match["rest"].split()]
             entry = StatsLine(int(match["samples"]), match["unit"], numbers[2] if len(numbers) >= 3 else None)

@@ -19,7 +19,7 @@ RECOVERY_COLUMNS = (
     "recovery_active", "recovery_remaining_s", "recovery_expected_clients", "recovery_connected_clients",
 )  # fmt: skip
 _ACTIVE_RECOVERY_STATES = ("RECOVERING", "WAITING", "WAITING_FOR_CLIENTS")
-_MEMBER_LINE = re.compile(r"^(\w+):\s*(\S+)", re.MULTILINE)
+_MEMBER_LINE_PATTERN = re.compile(r"^(\w+):\s*(\S+)", re.MULTILINE)
 
 
 def parse_health_check(health_check_text: str) -> ReadingsByPart:
@@ -32,7 +32,7 @@ def parse_health_check(health_check_text: str) -> ReadingsByPart:
 
 def parse_recovery_status(recovery_status_text: str) -> ColumnValues:
     """The values of a target in the order of RECOVERY_COLUMNS. Raises ValueError without a status."""
-    members = dict(_MEMBER_LINE.findall(recovery_status_text))
+    members = dict(_MEMBER_LINE_PATTERN.findall(recovery_status_text))
     if "status" not in members:
         raise ValueError("it has no status")
     is_active = members["status"] in _ACTIVE_RECOVERY_STATES

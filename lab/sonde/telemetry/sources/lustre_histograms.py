@@ -22,9 +22,9 @@ from sonde.telemetry.sources.lustre_files import find_lustre_files, open_lustre_
 
 COLUMNS = ("histogram_reads", "histogram_writes")
 STATE_COLUMNS = ("client_outstanding_reads", "client_outstanding_writes")
-_HISTOGRAM_TITLE = re.compile(r"^(?P<title>\S.*?)\s{2,}\w+\s+%\s+cum\s+%\s*\|")
-_BIN_LINE = re.compile(r"^(?P<bin>\w+):\s+(?P<reads>\d+)\s+\d+\s+\d+\s*\|\s*(?P<writes>\d+)\s+\d+\s+\d+\s*$")
-_OUTSTANDING_LINE = re.compile(r"^(read|write) RPCs in flight:\s*(\d+)", re.MULTILINE)
+_HISTOGRAM_TITLE_PATTERN = re.compile(r"^(?P<title>\S.*?)\s{2,}\w+\s+%\s+cum\s+%\s*\|")
+_BIN_LINE_PATTERN = re.compile(r"^(?P<bin>\w+):\s+(?P<reads>\d+)\s+\d+\s+\d+\s*\|\s*(?P<writes>\d+)\s+\d+\s+\d+\s*$")
+_OUTSTANDING_LINE_PATTERN = re.compile(r"^(read|write) RPCs in flight:\s*(\d+)", re.MULTILINE)
 
 
 def parse_histograms(histograms_text: str) -> ReadingsByPart:
@@ -32,16 +32,16 @@ def parse_histograms(histograms_text: str) -> ReadingsByPart:
     readings: ReadingsByPart = {}
     title = ""
     for line in histograms_text.splitlines():
-        if match := _HISTOGRAM_TITLE.match(line):
+        if match := _HISTOGRAM_TITLE_PATTERN.match(line):
             title = match["title"].strip()
-        elif title and (match := _BIN_LINE.match(line)):
+        elif title and (match := _BIN_LINE_PATTERN.match(line)):
             readings[f"{title} {match['bin']}"] = (float(match["reads"]), float(match["writes"]))
     return readings
 
 
 def parse_outstanding_requests(rpc_stats_text: str) -> ColumnValues:
     """Requests of the client under way, in the order of STATE_COLUMNS; None in files of servers."""
-    counts = {kind: float(count) for kind, count in _OUTSTANDING_LINE.findall(rpc_stats_text)}
+    counts = {kind: float(count) for kind, count in _OUTSTANDING_LINE_PATTERN.findall(rpc_stats_text)}
     return counts.get("read"), counts.get("write")
 
 

@@ -19,10 +19,10 @@ from sonde.telemetry.sources.lustre_files import find_lustre_files, open_lustre_
 COLUMNS = ("job_read_bytes", "job_written_bytes", "job_reads", "job_writes", "job_metadata_operations")
 # Most lines are operations without samples, which are skipped. The line end in front makes the search 4 times as
 # fast.
-_OPERATION_LINE = re.compile(
+_OPERATION_LINE_PATTERN = re.compile(
     r"\n\s+(\w+):\s+\{ samples:\s*([1-9]\d*), unit:\s*\w+(?:, min:\s*\d+, max:\s*\d+, sum:\s*(\d+))?"
 )
-_SNAPSHOT_TIME = re.compile(r"snapshot_time\s*:\s*(\d+(?:\.\d+)?)")
+_SNAPSHOT_TIME_PATTERN = re.compile(r"snapshot_time\s*:\s*(\d+(?:\.\d+)?)")
 
 
 def parse_job_stats(job_stats_text: str) -> tuple[float | None, ReadingsByPart]:
@@ -36,10 +36,10 @@ def parse_job_stats(job_stats_text: str) -> tuple[float | None, ReadingsByPart]:
         job, line_end, operations = entry.partition("\n")
         operations = line_end + operations
         job = job.strip().strip("\"'")
-        if time := _SNAPSHOT_TIME.search(operations):
+        if time := _SNAPSHOT_TIME_PATTERN.search(operations):
             latest = max(latest or 0.0, float(time[1]))
         read_bytes = written_bytes = reads = writes = calls = 0
-        for name, samples, total in _OPERATION_LINE.findall(operations):
+        for name, samples, total in _OPERATION_LINE_PATTERN.findall(operations):
             if name == "read_bytes":
                 read_bytes, reads = int(total or 0), int(samples)
             elif name == "write_bytes":

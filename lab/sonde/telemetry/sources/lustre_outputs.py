@@ -14,13 +14,15 @@ from sonde.telemetry.imports import TelemetryBuilder, TelemetryDefaults, Telemet
 from sonde.telemetry.source import ReadingsByPart
 from sonde.telemetry.sources import lustre, lustre_health, lustre_histograms, lustre_jobs
 
-_PARAMETER_LINE = re.compile(
+_PARAMETER_LINE_PATTERN = re.compile(
     r"^(?:(?P<kind>obdfilter|osd-\w+|mdt|llite|osc|mdc)\.(?P<part>[^.=\s]+)\."
     r"(?P<name>stats|md_stats|job_stats|brw_stats|rpc_stats|recovery_status)|(?P<health>health_check))=",
     re.MULTILINE,
 )
-_TIME_LINE = re.compile(r"^(?P<time>\d{9,11}(?:\.\d+)?|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*)[ \t]*$", re.MULTILINE)
-_SNAPSHOT_TIME = re.compile(r"^snapshot_time\s*:?\s*(\d+(?:\.\d+)?)", re.MULTILINE)
+_TIME_LINE_PATTERN = re.compile(
+    r"^(?P<time>\d{9,11}(?:\.\d+)?|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*)[ \t]*$", re.MULTILINE
+)
+_SNAPSHOT_TIME_PATTERN = re.compile(r"^snapshot_time\s*:?\s*(\d+(?:\.\d+)?)", re.MULTILINE)
 
 
 def _parse_without_time(
@@ -50,14 +52,15 @@ _READERS_BY_PARAMETER: dict[str, _Reader] = {
 
 def is_lctl_output(output_text: str) -> bool:
     """Whether a text is what `lctl get_param` prints of the parameters that are read here."""
-    return _PARAMETER_LINE.search(output_text) is not None
+    return _PARAMETER_LINE_PATTERN.search(output_text) is not None
 
 
 def read_lctl_output(output_text: str, telemetry_defaults: TelemetryDefaults) -> list[TelemetryFile]:
     """The counters in repeated outputs. Parameters without counters or without a time are counted as unreadable."""
     builder = TelemetryBuilder("lctl")
     marks = sorted(
-        [*_PARAMETER_LINE.finditer(output_text), *_TIME_LINE.finditer(output_text)], key=lambda mark: mark.start()
+        [*_PARAMETER_LINE_PATTERN.finditer(output_text), *_TIME_LINE_PATTERN.finditer(output_text)],
+        key=lambda mark: mark.start(),
     )
     marked_time: float | None = None
     for mark, end in zip(marks, [*(mark.start() for mark in marks[1:]), len(output_text)], strict=True):
@@ -90,7 +93,7 @@ def _add_counters_of_parameter(
         )
     source, columns, parse = _READERS_BY_PARAMETER[name]
     snapshot = None
-    if match := _SNAPSHOT_TIME.search(parameter_text) if name in ("brw_stats", "rpc_stats") else None:
+    if match := _SNAPSHOT_TIME_PATTERN.search(parameter_text) if name in ("brw_stats", "rpc_stats") else None:
         snapshot = float(match[1])
     time = snapshot if snapshot is not None else marked_time
     try:

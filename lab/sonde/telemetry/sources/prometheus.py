@@ -66,8 +66,10 @@ def _parse_sample_value(number_text: Any) -> float | None:
 
 
 # NAME{label="value",…} VALUE [milliseconds]: https://prometheus.io/docs/instrumenting/exposition_formats
-_SAMPLE_LINE = re.compile(r"^(?P<name>[a-zA-Z_:][\w:]*)(?:\{(?P<labels>.*)\})? (?P<value>\S+)(?: (?P<time>-?\d+))?$")
-_LABEL_PAIR = re.compile(r'(\w+)="((?:\\.|[^"\\])*)"')
+_SAMPLE_LINE_PATTERN = re.compile(
+    r"^(?P<name>[a-zA-Z_:][\w:]*)(?:\{(?P<labels>.*)\})? (?P<value>\S+)(?: (?P<time>-?\d+))?$"
+)
+_LABEL_PAIR_PATTERN = re.compile(r'(\w+)="((?:\\.|[^"\\])*)"')
 
 
 def is_exporter_text(scrape_text: str) -> bool:
@@ -80,14 +82,15 @@ def read_exporter_text(scrape_text: str, telemetry_defaults: TelemetryDefaults) 
     builder = TelemetryBuilder("exporter")
     for time, scrape in split_output_at_time_lines(scrape_text, telemetry_defaults.zone):
         for line in scrape.splitlines():
-            match = None if line.startswith("#") else _SAMPLE_LINE.match(line)
+            match = None if line.startswith("#") else _SAMPLE_LINE_PATTERN.match(line)
             alias = METRIC_ALIASES.get(match["name"]) if match else None
             value = _parse_sample_value(match["value"]) if match else None
             if match is None or alias is None:
                 builder.unreadable_lines += match is None and bool(line.strip()) and not line.startswith("#")
             elif value is not None:
                 labels = {
-                    name: re.sub(r"\\(.)", r"\1", label) for name, label in _LABEL_PAIR.findall(match["labels"] or "")
+                    name: re.sub(r"\\(.)", r"\1", label)
+                    for name, label in _LABEL_PAIR_PATTERN.findall(match["labels"] or "")
                 }
                 moment = int(match["time"]) / 1000 if match["time"] else time
                 source, values = f"{alias.source}:{alias.metric}", (alias.scale_value(value),)

@@ -13,17 +13,17 @@ from sonde.telemetry.source import ColumnValues, LocalSource, ReadingsByPart, So
 
 _SECTOR_BYTES = 512
 _KIB = 1024
-_ARRAY_LINES = re.compile(r"^(?P<name>md\S+) : (?P<state>\w+).*?$(?P<body>(?:\n[ \t]+.*$)*)", re.MULTILINE)
-_MEMBER_COUNTS = re.compile(r"\[(\d+)/(\d+)\]")
-_PROGRESS_LINE = re.compile(r"(?:check|resync|recovery|reshape)\s*=\s*([\d.]+)%.*?speed=(\d+)K/sec")
+_ARRAY_LINES_PATTERN = re.compile(r"^(?P<name>md\S+) : (?P<state>\w+).*?$(?P<body>(?:\n[ \t]+.*$)*)", re.MULTILINE)
+_MEMBER_COUNTS_PATTERN = re.compile(r"\[(\d+)/(\d+)\]")
+_PROGRESS_LINE_PATTERN = re.compile(r"(?:check|resync|recovery|reshape)\s*=\s*([\d.]+)%.*?speed=(\d+)K/sec")
 
 
 def parse_mdstat(mdstat_text: str) -> ReadingsByPart:
     """The values of every array of /proc/mdstat, in the order of the columns of `SOURCE`; it has no mismatches."""
     readings: ReadingsByPart = {}
-    for match in _ARRAY_LINES.finditer(mdstat_text):
-        members = _MEMBER_COUNTS.search(match["body"])
-        progress = _PROGRESS_LINE.search(match["body"])
+    for match in _ARRAY_LINES_PATTERN.finditer(mdstat_text):
+        members = _MEMBER_COUNTS_PATTERN.search(match["body"])
+        progress = _PROGRESS_LINE_PATTERN.search(match["body"])
         disks, working = (float(members[1]), float(members[2])) if members else (None, None)
         readings[match["name"]] = (
             disks,
@@ -36,7 +36,7 @@ def parse_mdstat(mdstat_text: str) -> ReadingsByPart:
 
 
 def read_array_values(md_folder: Path) -> ColumnValues:
-    """The values of an array from its folder `md`. Raises OSError when the array is gone."""
+    """The values of an array from its folder `md`. Raises OSError if the array no longer exists."""
     disks, degraded = _read_kernel_number(md_folder / "raid_disks"), _read_kernel_number(md_folder / "degraded")
     mismatches = _read_kernel_number(md_folder / "mismatch_cnt")
     fraction, speed = 1.0, 0.0

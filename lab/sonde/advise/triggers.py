@@ -136,13 +136,13 @@ def _make_byte_majority_trigger(is_write: bool) -> Callable[[JobIo], tuple[str, 
 
 
 def _make_small_calls_trigger(
-    cost_kind: CostKind, counts_shared_files_only: bool
+    cost_kind: CostKind, only_shared_files: bool
 ) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
     def find_affected_files(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
-        files = [file for file in job.files if file.is_shared or not counts_shared_files_only]
+        files = [file for file in job.files if file.is_shared or not only_shared_files]
         moves = (
             [_get_direction_io(file, cost_kind) for file in files]
-            if counts_shared_files_only
+            if only_shared_files
             else [_get_direction_io(job, cost_kind)]
         )
         calls, small = sum(move.calls for move in moves), sum(move.small_calls for move in moves)
@@ -151,7 +151,7 @@ def _make_small_calls_trigger(
         affected = [
             file for file in files if _get_direction_io(file, cost_kind).small_calls > calls * SMALL_REQUESTS_SHARE / 2
         ]
-        scope = " of shared files" if counts_shared_files_only else ""
+        scope = " of shared files" if only_shared_files else ""
         return (
             f"{small:,} {_choose_verb_of_direction(cost_kind)} calls{scope} transfer less than 1 MiB: "
             f"{_format_percent(small, calls)} of {calls:,}.",
@@ -345,14 +345,9 @@ TRIGGERS: tuple[Trigger, ...] = (
     Trigger("mostly_read_calls", "P02", CostKind.NONE, _make_call_majority_trigger(is_write=False)),
     Trigger("mostly_written_bytes", "P03", CostKind.NONE, _make_byte_majority_trigger(is_write=True)),
     Trigger("mostly_read_bytes", "P04", CostKind.NONE, _make_byte_majority_trigger(is_write=False)),
+    Trigger("small_reads", "P05", CostKind.READS, _make_small_calls_trigger(CostKind.READS, only_shared_files=False)),
     Trigger(
-        "small_reads", "P05", CostKind.READS, _make_small_calls_trigger(CostKind.READS, counts_shared_files_only=False)
-    ),
-    Trigger(
-        "small_writes",
-        "P06",
-        CostKind.WRITES,
-        _make_small_calls_trigger(CostKind.WRITES, counts_shared_files_only=False),
+        "small_writes", "P06", CostKind.WRITES, _make_small_calls_trigger(CostKind.WRITES, only_shared_files=False)
     ),
     Trigger("unaligned_memory", "P07", CostKind.NONE, _find_unaligned_memory_buffers),
     Trigger("unaligned_calls", "P08", CostKind.ALIGNMENT, _find_unaligned_file_accesses),
@@ -367,16 +362,13 @@ TRIGGERS: tuple[Trigger, ...] = (
     Trigger("random_writes", "P13", CostKind.WRITES, _make_random_access_trigger(CostKind.WRITES)),
     Trigger("ordered_writes", "P14", CostKind.NONE, _make_ordered_access_trigger(CostKind.WRITES)),
     Trigger(
-        "small_shared_reads",
-        "P15",
-        CostKind.READS,
-        _make_small_calls_trigger(CostKind.READS, counts_shared_files_only=True),
+        "small_shared_reads", "P15", CostKind.READS, _make_small_calls_trigger(CostKind.READS, only_shared_files=True)
     ),
     Trigger(
         "small_shared_writes",
         "P16",
         CostKind.WRITES,
-        _make_small_calls_trigger(CostKind.WRITES, counts_shared_files_only=True),
+        _make_small_calls_trigger(CostKind.WRITES, only_shared_files=True),
     ),
     Trigger("long_metadata", "P17", CostKind.METADATA, _find_long_metadata_time),
     Trigger("uneven_shared_bytes", "P18", CostKind.BALANCE, _make_shared_imbalance_trigger(compares_time=False)),

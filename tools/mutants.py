@@ -188,7 +188,7 @@ class Runner:
         return iterate_outcomes
 
     def end(self, running: RunningTrial) -> str:
-        """Ends a process and all that it started; what it said."""
+        """Ends a process with its descendants; returns its output."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(running.pid, signal.SIGKILL)
         _, status = os.waitpid(running.pid, 0)
@@ -286,7 +286,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
 
 
 def main() -> int:
-    """Tries, then says what survived and how many were noticed."""
+    """Tries the changes, then prints those that survived and the number of detected ones."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--module", action="append", choices=[module.name for module in MODULES])
     parser.add_argument(

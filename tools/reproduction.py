@@ -106,7 +106,7 @@ class SimulatedRuns:
 
 
 def read_experiment_with_settings(simulated_experiment: SimulatedExperiment) -> Experiment:
-    """The experiment with as many repeats as are asked for, whatever its own text says of that."""
+    """The experiment with the requested number of repeats, regardless of its own repeat table."""
     return read_experiment_with_repeats(simulated_experiment.experiment, simulated_experiment.repeats)
 
 

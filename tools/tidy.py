@@ -117,7 +117,7 @@ def select_newest_sources(changed_files: list[str], sources: list[str], reposito
 
 
 def select_files(command_line_arguments: list[str], sources: list[str]) -> list[str]:
-    """The sources that the command line asks for."""
+    """The sources that the command line selects."""
     if command_line_arguments[:1] == ["--newest"]:
         if len(command_line_arguments) != 2 or not command_line_arguments[1].isdecimal():
             sys.exit("tidy: --newest needs a number of files, for example --newest 6")
@@ -127,7 +127,7 @@ def select_files(command_line_arguments: list[str], sources: list[str]) -> list[
 
 
 def main() -> int:
-    """Runs clang-tidy on the files that are asked for; the exit code."""
+    """Runs clang-tidy on the selected files; returns the exit code."""
     if not (BUILD_TREE / "compile_commands.json").is_file():
         sys.exit("tidy: there is no build/dev; run `cmake --preset dev` first")
     if not CLANG_TIDY_PROGRAM.is_file():

@@ -152,7 +152,7 @@ def try_cpp_change(
 def _link_with_changed_objects(
     link_command: list[str], changed_object_by_object: dict[str, str], output_file: Path, folder: Path
 ) -> bool:
-    """Joins the objects of a target, the changed ones first; false when they do not fit together."""
+    """Links the objects of a target, the changed ones first; returns false if linking fails."""
     arguments = [word for word in link_command if word not in changed_object_by_object]
     position = next(index for index, word in enumerate(arguments) if word.endswith(".o"))
     arguments[position:position] = [

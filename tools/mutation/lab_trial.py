@@ -102,7 +102,7 @@ def preload_modules() -> None:
 
 
 def _run_pytest(pytest_arguments: Sequence[str], plugins: Sequence[object], output_file: Path) -> int:
-    """Runs pytest here, in a process of its own; what it says goes to a file."""
+    """Runs pytest in this process, which exists only for that; its output goes to a file."""
     where = os.open(output_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(where, 1)
     os.dup2(where, 2)

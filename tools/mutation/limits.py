@@ -107,7 +107,7 @@ def kill_processes_of_session(session_leader: int) -> None:
 
 @dataclass
 class HangWatch:
-    """Looks at a process from time to time, and says when it hangs."""
+    """Samples the activity of a process, and detects when it hangs."""
 
     root: int
     idle_s: float = MAX_IDLE_S
@@ -151,7 +151,7 @@ def run_tests_with_limits(
     cpu_s: float,
     idle_s: float = MAX_IDLE_S,
 ) -> str:
-    """Runs a test program; what it says goes to a file. Each of its processes may take `cpu_s` of processor time."""
+    """Runs a test program; its output goes to a file. Each of its processes may take `cpu_s` of processor time."""
     with output_file.open("w", encoding="utf-8") as file:
         process = subprocess.Popen(
             test_command, cwd=working_directory, env={**os.environ, **added_variables}, stdin=subprocess.DEVNULL,

@@ -63,7 +63,8 @@ class JobAdvice:
 
 
 def advise_job(job: JobIo, storage_rates: StorageRates | None = None) -> JobAdvice:
-    """Returns the advice for a job on a storage; without one, the job's own large calls say how fast it is."""
+    """Returns the advice for a job on a storage; without `storage_rates` the rates follow from the job's own large
+    calls."""
     storage_rates = storage_rates or estimate_rates_from_job(job)
     by_effect: dict[CostKind, list[IoPattern]] = {}
     for pattern in find_patterns(job):

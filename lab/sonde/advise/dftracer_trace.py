@@ -2,7 +2,7 @@
 """A trace of DFTracer as `JobIo`: events in lines of JSON, one file a process (``*.pfw``, ``*.pfw.gz``).
 
 Events have numbers or letters as kinds (1 or X: a call with its time; 4 or M: metadata such as the name behind the hash
-of a file). Calls through descriptors do not say their offset: it follows from opens, seeks and earlier calls.
+of a file). Calls through descriptors have no offset in the trace; it follows from opens, seeks and earlier calls.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ _IOBUF_PAGE_COUNT = 8
 
 @dataclass(frozen=True)
 class ReadySetting:
-    """`kind` names the mechanism, `text` is what to use as it stands, `purpose` says what it does."""
+    """`kind` names the mechanism, `text` can be copied unchanged, and `purpose` describes the effect."""
 
     kind: str
     text: str

@@ -12,8 +12,8 @@ from sonde.model import quantities
 
 @dataclass(frozen=True)
 class Tick:
-    """A labeled place on an axis. Where room is short, `minor` ticks are left out and `lower` ones take a second line:
-    names, of which none may be missing."""
+    """A labeled place on an axis. On narrow screens `minor` ticks are omitted. `lower` ticks are on a second line: they
+    are names, none of which may be omitted."""
 
     position: float
     label: str

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A series by date: for each day, week, month or year every run as a dot, the shape they make, median and middle half.
 
-A level says what was usual; this says how it was spread: two shapes one above the other are two kinds of day.
+A level is the usual value; this chart shows the distribution: two separate shapes are two kinds of day.
 """
 
 from __future__ import annotations

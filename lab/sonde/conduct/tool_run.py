@@ -128,8 +128,8 @@ def conduct_tool_run(
     observer: LineObserver,
     on_plan_begin: Callable[[int], None] = lambda index: None,
 ) -> ToolResult:
-    """Runs it and keeps every plan's record, however it ended. `on_plan_begin` is told the index of each plan but the
-    first when its record appears. Raises UserError when nothing was measured."""
+    """Runs it and keeps every plan's record, however it ended. Calls `on_plan_begin` with the index of each plan except
+    the first when its record appears. Raises UserError when nothing was measured."""
     first = plans[0]
     group = tool_command.group or (make_run_id(tool_command.tool) if len(plans) > 1 else None)
     name = tool_command.name or tool_command.tool

@@ -57,7 +57,8 @@ def find_file_system_type(directory: Path, mountinfo_file: Path = MOUNTINFO_FILE
 def make_process_placement_arguments(
     launcher: str, clients: Clients, system: System | None, mpiexec_flavor: str = ""
 ) -> list[str]:
-    """Arguments of the launcher that number, bind and select as `clients` says. `mpiexec_flavor`: of mpiexec.
+    """Arguments of the launcher that number and bind processes and select nodes as `clients` requires.
+    `mpiexec_flavor`: of mpiexec.
 
     Raises MachineError when processes must be bound to NUMA nodes and the launcher cannot do it.
     """

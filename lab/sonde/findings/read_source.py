@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether a buffered read was served from memory or from storage, by what happened during the phase.
 
-Counters of the device come first, latency second. The residency before the phase says only what was in memory at its
-start: read-ahead, other programs and earlier operations of the same phase bring in more.
+Counters of the device come first, latency second. The residency before the phase only covers its start: read-ahead,
+other programs and earlier operations of the phase bring more data into memory.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ NOT_STORAGE = "not a storage number"
 
 @dataclass(frozen=True)
 class ReadSource:
-    """Where the bytes of a phase came from, with the clause that says why."""
+    """Source of the bytes that a phase read, with a clause that gives the reason."""
 
     is_cached: bool
     clause: str

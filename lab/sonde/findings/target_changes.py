@@ -51,7 +51,7 @@ class PartChange:
 
     `relative_rate` is the ratio of its rates, after by before, divided by that of the median part; `low` to `high` is
     its interval at 99.5 % over all parts. `rate` is the same ratio of its mean latency alone, with an interval where
-    both sides have five runs. None is not known, and `reason` says why no verdict can be given.
+    both sides have five runs. None means unknown; `reason` explains why there is no verdict.
     """
 
     name: str

@@ -96,7 +96,7 @@ def count_fragments(layout_line: LayoutLine) -> FileFragmentation | None:
 
 
 def describe_pool_disks(layout_line: LayoutLine) -> str:
-    """How many disks a pool has that stands as the target, of how many servers; empty where no record says so."""
+    """The number of disks of a pool that is recorded as one target, and of its servers; empty without such a record."""
     reported: dict[str, list[str]] = {}
     for shape in layout_line.shapes:
         for part in shape if isinstance(shape, list | tuple) else ():

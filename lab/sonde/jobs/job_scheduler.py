@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Submits, queries and cancels jobs through PSI/J. No other file depends on PSI/J.
 
-PSI/J (ExaWorks) knows the directives, commands and states of Slurm, PBS and LSF. It writes a script with the
+PSI/J (ExaWorks) provides the directives, commands and states of Slurm, PBS and LSF. It writes a script with the
 scheduler's directives, which runs the batch script of the job.
 """
 
@@ -87,7 +87,8 @@ def query_job_states(jobs: Sequence[Job]) -> Mapping[str, str]:
 
 
 def _merge_array_states(state_by_native_id: Mapping[str, str]) -> dict[str, str]:
-    """Merges the jobs of an array ("4711_1", "4711_[2-4%1]"): it runs while one of them runs, waits while one waits."""
+    """Merges the jobs of an array ("4711_1", "4711_[2-4%1]"): the array is running while any job runs, else waiting
+    while any job waits."""
     merged: dict[str, str] = {}
     for native_id, state in state_by_native_id.items():
         scheduler_id = native_id.split("_", 1)[0]

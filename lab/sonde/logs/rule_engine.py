@@ -140,7 +140,7 @@ class RuleEngine:
         return EngineState(operations, {name: ends.isoformat() for name, ends in self._contexts.items()})
 
     def restore_state(self, engine_state: EngineState) -> None:
-        """Continues from a stored state. Operations of rules that do not exist any more are left out.
+        """Continues from a stored state. Operations of rules that no longer exist are omitted.
 
         Raises ValueError for a time or pattern that cannot be read.
         """

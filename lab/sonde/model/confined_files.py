@@ -43,7 +43,7 @@ def is_partial_file_name(file_name: str) -> bool:
 
 
 class ConfinedDirectory:
-    """A directory that is held open until `close`, and the files directly in it. Methods raise OSError."""
+    """A directory that stays open until `close`, with access to the files directly in it. Methods raise OSError."""
 
     def __init__(self, descriptor: int, path: Path) -> None:
         """`path` only serves messages: it may lead somewhere else by now."""

@@ -176,8 +176,8 @@ def _remove_members(table: Mapping[str, Any], *member_names: str) -> dict[str, A
 
 
 def _remove_default_members(json_value: Any, json_schema: Mapping[str, Any]) -> Any:
-    """`json_value` without the members that say what the schema says anyway: a member that a later version adds does
-    not change the hash of plans that leave it out."""
+    """`json_value` without the members that equal their default in the schema: a member that a later version adds does
+    not change the hash of plans without it."""
     if isinstance(json_value, list):
         return [_remove_default_members(item, json_schema.get("items", {})) for item in json_value]
     if not isinstance(json_value, Mapping):

@@ -61,7 +61,7 @@ class RecordedRun:
 
     @property
     def status(self) -> str:
-        """done, failed, interrupted or mismatch as the record says; lost when it has no end."""
+        """done, failed, interrupted or mismatch, as recorded; lost if the record has no end."""
         return self.record.status
 
     @property
@@ -115,7 +115,7 @@ class RecordedRun:
         return {}
 
     def find_setting(self, phase_id: str, *path: str) -> Any:
-        """A setting of a phase: its own value, else the one of the plan's `data`; None when neither says."""
+        """A setting of a phase: its own value, else that of the plan's `data`; None if neither sets it."""
         value = get_member(self.find_planned_phase(phase_id), path)
         return value if value is not None else get_member(self.plan, ("data", *path))
 

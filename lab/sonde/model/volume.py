@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Computes tasks, files and bytes of each phase of a plan without accessing storage.
 
-With an engine, ``sonde-engine resolve`` gives the numbers, because only the engine knows how much there is to read. The
-formulas are the engine's, and a test compares them for write phases: segments = ceil(volume of one task / files /
-block),
-at least 1; a pass transfers segments x block bytes in each file.
+With an engine, ``sonde-engine resolve`` gives the numbers, because only the engine can determine how much data exists
+to read. The formulas are the engine's, and a test compares them for write phases: segments = ceil(volume of one task /
+files / block), at least 1; a pass transfers segments x block bytes in each file.
 """
 
 from __future__ import annotations

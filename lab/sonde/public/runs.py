@@ -67,7 +67,7 @@ class Phase:
 
     @property
     def is_storage(self) -> bool:
-        """Whether the number is one of storage, at least for a moment, and nothing speaks against it."""
+        """Whether the number is a storage number (also `burst`) without caveats."""
         return self.classification in ("storage", "burst") and self.validity == "good"
 
     def _repr_html_(self) -> str:

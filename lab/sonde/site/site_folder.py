@@ -73,7 +73,7 @@ class SiteFolder:
         return cls(site_root, _old=old)
 
     def write_page(self, page_path: str, content_key: str, render_html: Callable[[], str]) -> None:
-        """Writes a page unless the page with this key is there."""
+        """Writes a page unless the site has it already with this key."""
         if self._old.get(page_path) == content_key and self._has_file(page_path):
             self.unchanged += 1
         else:

@@ -17,7 +17,8 @@ class ImportDefaults:
     file_time: datetime | None = None  # modification time of the file, for results without a time
 
     def convert_to_utc(self, stated_time: datetime | None) -> datetime:
-        """The time of a run in UTC, from what the file says. Raises ValueError when nothing says it."""
+        """The time of a run in UTC, from what the file says. Raises ValueError if neither the file nor its name states
+        a time."""
         time = stated_time or self.file_time
         if time is None:
             raise ValueError("does not say when it was measured")

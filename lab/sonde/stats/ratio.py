@@ -27,7 +27,7 @@ _MAX_PAIRED_VALUES = 1500
 
 @dataclass(frozen=True)
 class RateRatio:
-    """`value` = second group by first. `low` and `high` are None where there are too few runs, and `why` says so."""
+    """`value` = second group by first. `low` and `high` are None for too few runs; `why` gives that reason."""
 
     value: float
     low: float | None

@@ -38,7 +38,7 @@ class CoefficientOfVariation:
 
     @property
     def text(self) -> str:
-        """5.0 % [3.1, 9.9], as every page says it."""
+        """5.0 % [3.1, 9.9], in the form that every page uses."""
         if self.low is None or self.high is None:
             return f"{100 * self.value:.1f} %"
         high = f"{100 * self.high:.1f}" if self.high < float("inf") else "\N{INFINITY}"
@@ -56,8 +56,8 @@ COVERAGE_STATEMENT = (
 def estimate_coefficient_of_variation(values: ArrayLike, confidence: float = 0.95) -> CoefficientOfVariation:
     """The coefficient of variation with its interval: all that two methods allow. That of Vangel (1996), which is exact
     enough for normal noise from three values on and too narrow for long tails; and that of Bonett (2006), which looks
-    at the tails and needs four values. `COVERS` says how often both together cover the truth. Raises ValueError for
-    fewer than two values or a mean that is not above 0."""
+    at the tails and needs four values. `COVERS` is the probability that both together cover the truth. Raises
+    ValueError for fewer than two values or a mean that is not above 0."""
     array = np.asarray(values, dtype=float)
     if array.size < 2 or float(np.mean(array)) <= 0:
         raise ValueError("a coefficient of variation needs two values with a mean above 0")

@@ -101,7 +101,7 @@ class Archive:
     """A folder of runs. Nothing is created before the first run is."""
 
     def __init__(self, archive_root: Path, report_problem: Callable[[str], None] = lambda sentence: None) -> None:
-        """`report_problem` gets a sentence about unfinished runs of other users, which are left alone."""
+        """`report_problem` receives a sentence about unfinished runs of other users, which are not changed."""
         self.root = archive_root
         self.report = report_problem
 
@@ -177,7 +177,7 @@ class Archive:
         return self._make_run_visible(archive_directory, run_directory, draft.id)
 
     def publish_run(self, run_folder: Path, run_id: str) -> Path:
-        """Makes a complete folder visible as a run, and durable. Raises OSError when a run of that id is there."""
+        """Makes a complete folder visible as a run, and durable. Raises OSError if a run of that id exists."""
         with self._open_root() as root, root.open_subdirectory(run_folder.name) as directory:
             self._make_run_visible(root, directory, run_id)
         return locate_run_folder(self.root, run_id)
@@ -224,7 +224,7 @@ class Archive:
         Keeps the data of these runs; their status is "lost" unless their writer recorded another one. Returns the
         folders of the runs that this call brought in, and nobody else's.
 
-        Only runs that belong to the caller or to root are completed. Runs of other users are left alone and reported.
+        Only runs that belong to the caller or to root are completed. Runs of other users are not changed, but reported.
         """
         recovered: list[Path] = []
         foreign = 0
@@ -321,8 +321,8 @@ class Archive:
         return folders
 
     def read_all_summaries(self) -> tuple[list[Summary], list[str]]:
-        """All runs, oldest first, and one sentence for each folder that is not one. Reads every run.json: where there
-        may be many, ask a `Catalog`."""
+        """All runs, oldest first, and one sentence for each folder that is not one. Reads every run.json; for many runs
+        use a `Catalog`."""
         summaries, complaints = [], []
         for folder in sorted(self.iterate_run_folders(), key=lambda run: run.name):
             try:
@@ -344,7 +344,7 @@ class Archive:
 
     def find_run_folders(self, run_reference: str, includes_calibrations: bool = False) -> list[Path]:
         """Folders of what `run_reference` means: a path, a run, a group of runs, a unique beginning of either, or
-        "last". The calibrations of a group are left out unless they are asked for."""
+        "last". Calibrations of a group are omitted unless they are requested."""
         as_path = Path(run_reference).expanduser()
         if (as_path / RECORD).is_file() or (as_path / SUMMARY_FILE).is_file():
             return [as_path]

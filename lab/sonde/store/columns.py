@@ -54,7 +54,7 @@ def decode_dictionaries(table: Any, table_schema: Any) -> Any:
 
 
 def apply_predicate_to_distinct_texts(text_column: Any, text_predicate: Callable[[Any], Any]) -> Any:
-    """`text_predicate` of each text in a column, asked once for each different one; null counts as no."""
+    """`text_predicate` of each text in a column, computed once per distinct text; null counts as false."""
     array = combine_chunks(text_column)
     if not pa.types.is_dictionary(array.type):
         return compute.fill_null(text_predicate(array), False)

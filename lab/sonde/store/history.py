@@ -29,7 +29,7 @@ _HISTORY_COLUMNS = ("history", "key", "started_s", "value", "run", "group", "pla
 
 
 class TextRows(Sequence[str]):
-    """TextRows that stay in their column until somebody looks at them: a history may have millions."""
+    """Texts that stay in their column until they are accessed: a history may have millions."""
 
     def __init__(self, column: CodedTextColumn, row_indices: NDArray[np.int64]) -> None:
         self._column = column

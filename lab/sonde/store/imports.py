@@ -46,8 +46,8 @@ def add_imported_runs(
     original_file: Path | None,
     on_progress: CountCallback,
 ) -> AddedRuns:
-    """Adds the runs that are not there yet. `source_facts` says where they come from; `original_file` is kept with
-    each."""
+    """Adds the runs that are not there yet. `source_facts` describes their origin; `original_file` is stored with each
+    run."""
     added = AddedRuns()
     batch: list[ImportedRun] = []
     run_ids: set[str] = set()

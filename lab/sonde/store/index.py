@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The index of the archive: a cache of what its run.json files say, as two Parquet files a month.
+"""The index of the archive: a cache of its run.json files, as two Parquet files per month.
 
 It is never the truth. Any reader or writer makes what is missing or out of date, alone and without a lock: a month's
 files carry in their names the time stamp that the month's folder had when it was read, appear by a rename, and are

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rows of the index: one a run and one a phase, with what lists, filters and histories need.
 
-A folder that is no run of ours has a row as well, with the sentence that says why, so that it is read only once.
+A folder that is not a run of Sonde has a row as well, with a sentence about the problem, so that it is read only once.
 """
 
 from __future__ import annotations

@@ -48,8 +48,8 @@ _STATEMENT_ERRORS = (duckdb.ParserException, duckdb.BinderException, duckdb.Cata
 
 @dataclass(frozen=True)
 class SqlResult:
-    """The answer as an Arrow table, and as Python values for those who need these: four million rows of `phases` take
-    0.6 GB as a table and 6 GB as values."""
+    """The result of a query as an Arrow table, or converted to Python values: four million rows of `phases` take 0.6 GB
+    as a table and 6 GB as values."""
 
     table: Any
     complaints: Sequence[str] = ()  # a sentence for each file that could not be read
@@ -66,7 +66,7 @@ class SqlResult:
 
 
 def execute_query(catalog: Catalog, selection: Selection, sql_statement: str, allow_files: bool = False) -> SqlResult:
-    """The answer to one statement about the runs that are wanted. Raises UserError with DuckDB's reason.
+    """Returns the result of one SQL statement about the selected runs. Raises UserError with DuckDB's reason.
 
     `allow_files`: the statement may read and write any file that the caller may, and load extensions.
     """

@@ -193,8 +193,8 @@ def read_summary(run_folder: Path) -> Summary:
 
 
 def _reclassify_simulated_phases(summary_document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The phases of a run.json. Earlier versions classified simulated numbers as if they were measured: what these say
-    is their classification within the model."""
+    """The phases of a run.json. Earlier versions classified simulated numbers as if they were measured: that
+    classification becomes the one within the model."""
     phases = summary_document.get("phases")
     rows = [row for row in phases if isinstance(row, dict)] if isinstance(phases, list) else []
     if not is_simulated_document(summary_document):

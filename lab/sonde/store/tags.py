@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Words that people give to runs: ``tags.json`` in the folder of the run.
 
-A change of tags also changes the month it happens in: the new file is made there and renamed into the run, so whoever
-keeps an index sees it by the time stamp of the month.
+A change of tags also changes the month it happens in: the new file is created there and renamed into the run, so that
+an index detects it by the time stamp of the month.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads and names the telemetry files of a run: NDJSON, ``schema/telemetry/README.md``.
 
-Lines that cannot be read are counted and skipped, so that a cut file keeps what is before the cut.
+Invalid lines are counted and skipped, so that all lines before the cut of a truncated file are used.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _read_lines(telemetry_stream: Any) -> Iterator[bytes]:
 
 
 def parse_telemetry_lines(file_name: str, raw_lines: Iterable[bytes]) -> TelemetryFile:
-    """The telemetry in the lines of a file. Never raises: what cannot be read is counted."""
+    """The telemetry in the lines of a file. Never raises: invalid lines are counted."""
     file = TelemetryFile(file_name)
     for line in raw_lines:
         try:

@@ -225,7 +225,7 @@ def find_bytes_of_host(run: RecordedRun, phase: PhaseRecord, host_name: str) -> 
 def _compute_other_processor_fraction(
     run: RecordedRun, phase: PhaseRecord, host_name: str, busy_s: float, total_s: float
 ) -> float | None:
-    """None where the record does not say how much processor time its tasks on `host_name` used."""
+    """None if the record lacks the processor time of its tasks on `host_name`."""
     used_s = _sum_node_columns(run, phase, host_name, "user_s", "system_s")
     return max(0.0, busy_s - used_s) / total_s if total_s and used_s is not None else None
 

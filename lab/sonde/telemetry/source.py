@@ -2,7 +2,7 @@
 """A source of telemetry that is sampled on the node where this process runs.
 
 A source says which metrics it reports (its columns), opens what it reads, and returns the values of all its parts. A
-source that does not exist on this machine says why, and what to install or where to run it.
+source that does not exist on this machine reports the reason, and what to install or where to run it.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ def _describe_training(phase_end: PhaseEndLine) -> list[str]:
 
 
 def _list_duplex_streams(phase_end: PhaseEndLine) -> list[dict[str, Any]]:
-    """The streams of a duplex phase that say how fast they were while both were at work."""
+    """The streams of a duplex phase for which the rate while both were active is recorded."""
     streams = phase_end.streams if isinstance(phase_end.streams, list) else []
     return [stream for stream in streams if isinstance(stream, dict) and stream.get("id") and stream.get("bytes_per_s")]
 

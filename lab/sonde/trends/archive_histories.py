@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The archive as histories to watch: repeats of one probe become one value, labels say what was measured where."""
+"""Converts the archive to histories: repeats of one probe become one value, and labels state what was measured and
+where."""
 
 from __future__ import annotations
 

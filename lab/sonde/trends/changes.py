@@ -332,8 +332,8 @@ def _measure_unnoticed_change(
 
 
 def _is_surely_unchanged(log_change_and_error: tuple[float, float], typical_log_change: float) -> bool:
-    """Whether a history can be said not to have made the change whose logarithm is `typical_log_change`: with 95 %
-    confidence it moved by less than half of it, or the other way."""
+    """Whether a history surely did not change by `typical_log_change` (a logarithm): with 95 % confidence it changed by
+    less than half of it, or in the opposite direction."""
     value, error = log_change_and_error
     toward = value if typical_log_change > 0 else -value
     return toward + 1.96 * error < abs(typical_log_change) / 2

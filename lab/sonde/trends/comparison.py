@@ -200,7 +200,7 @@ def _compare_number(
 
 def make_location_names(plans_with_keys: Sequence[tuple[str, HistoryKey]]) -> list[str]:
     """A name for the place of each number (its plan and key): the file system, and whatever else of the key is needed
-    so that no two numbers of one test have the same. The system is told wherever there are several."""
+    so that no two numbers of one test have the same. The name includes the system if there are several."""
     several = len({key.system for _, key in plans_with_keys}) > 1
     names = []
     for _, key in plans_with_keys:

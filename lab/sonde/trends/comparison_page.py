@@ -150,7 +150,7 @@ def _make_change_chart(comparison: Comparison) -> StudySection:
 
 
 def _make_differences_section(comparison: Comparison) -> list[StudySection]:
-    """Where before and after did not measure the same: what was asked to be compared, or what explains a change."""
+    """Section on differences between the sides: those in what was measured, and those that may explain a change."""
     rows = [
         (f"{_make_number_label(number)}, {number.location}", name, old or "-", new or "-")
         for number in comparison.numbers

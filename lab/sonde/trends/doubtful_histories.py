@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Caveats of the last runs of histories, read from the runs: a survey knows values and times only."""
+"""Reads the caveats of the last runs of histories from the runs, because a survey has only values and times."""
 
 from __future__ import annotations
 

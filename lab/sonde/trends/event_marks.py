@@ -34,7 +34,7 @@ class EventMarks:
         ]
 
     def make_event_table(self) -> list[StudySection]:
-        """The table that says what the numbers in the charts mean; none without events."""
+        """The table of the numbered events in the charts; empty without events."""
         if not self.events:
             return []
         rows = [

@@ -37,7 +37,8 @@ def compute_digest(*parts: Floats | str) -> str:
 
 
 class ResultCache:
-    """OperationTimes of the survey before, and those that this one gave: only these go into the next."""
+    """Results of the previous survey, and those that this survey used or computed; only the latter are stored for the
+    next one."""
 
     def __init__(self, previous_document: Mapping[str, Any] | None = None) -> None:
         """`previous_document` is what `build_document` made of the previous survey."""

@@ -43,9 +43,10 @@ class Scope:
 class JointChangeExplanation:
     """Why a part of the changes belongs together.
 
-    `scopes` cover it; `uncovered` of its histories are in none. `unchanged` histories did not change so, `unjudged`
-    cannot say because of their noise or their age. `cause` is where to look first, `certainty` how much cheaper the
-    best description with that cause is than the best with another: two histories' worth is clear, one is likely.
+    `scopes` cover it; `uncovered` of its histories are in none. `unchanged` is the number of histories without this
+    change; `unjudged` is the number for which noise or age prevents a verdict. `cause` is where to look first,
+    `certainty` how much cheaper the best description with that cause is than the best with another: two histories'
+    worth is clear, one is likely.
     """
 
     scopes: tuple[Scope, ...]

@@ -80,7 +80,7 @@ def find_compared_side(
 
     A run, a group of runs, a unique beginning of either, a folder or "last", as everywhere; ``tag:WORD`` and
     ``baseline:NAME`` for what people marked; ``plan:TEXT`` for all runs of an experiment; ``2026-08-01..2026-08-31``
-    for a time (UTC, the second day included). `on_progress` is told how far the reading is where there are many. Raises
+    for a time (UTC, the second day included). `on_progress` receives the progress of reading many runs. Raises
     UserError in one sentence.
     """
     wanted = _parse_selection(side_text)

@@ -83,7 +83,7 @@ class HistoryAnalysis:
 
 @dataclass(frozen=True)
 class Survey:
-    """Histories that are long enough, how many are not, and how many simulated ones were left out."""
+    """Histories that are long enough, the number of short ones, and the number of simulated ones that were omitted."""
 
     analyses: tuple[HistoryAnalysis, ...]
     joint: tuple[JointChange, ...]

@@ -201,7 +201,8 @@ def describe_analysis(analysis: HistoryAnalysis) -> str:
 
 
 def _make_rate_by_date_section(survey: Survey) -> list[StudySection]:
-    """How the runs of each month (week, day) were spread, for the histories that people will ask about first."""
+    """Section on the distribution of the runs of each month (week, day), first for the histories that became slower
+    lately or changed most often."""
     ordered = sorted(
         survey.analyses, key=lambda analysis: (not analysis.is_newly_slower, -len(analysis.changes), -analysis.noise)
     )

@@ -53,7 +53,8 @@ class TargetComparison:
 def compare_targets(comparison: Comparison, system: System | None = None) -> list[TargetComparison]:
     """One comparison for each number whose records contain targets, in the order of the numbers.
 
-    `system` says which server and unit has which target; without it run.json does. The latest runs of a side are read.
+    `system` gives the server and unit of each target; without it they are read from run.json. The latest runs of a side
+    are read.
     """
     sides = [list(_read_target_runs(side.runs, system)) for side in (comparison.before, comparison.after)]
     if not any(run for side in sides for _, run in side):

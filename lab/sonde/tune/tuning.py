@@ -58,7 +58,7 @@ class TunedSetting:
 
 @dataclass(frozen=True)
 class TuneOutcome:
-    """All tuned settings. `together` compares all better values with the present ones, where there are several."""
+    """All tuned settings. `together` compares all better values with the present ones, if there are several."""
 
     settings: tuple[TunedSetting, ...]
     together: SearchResult | None = None

@@ -84,7 +84,7 @@ def compute_mdtest_figures(record: RecordReader) -> PhaseFigures:
 
 def compute_mdworkbench_figures(records: Sequence[RecordReader]) -> PhaseFigures:
     """Figures of a phase of md-workbench: calls / time until the last task has finished, the mean of its iterations.
-    Directories and objects are made and removed in two parts, of which each task's times are added."""
+    Directories and objects are created and removed in two parts; the times of both parts are added for each task."""
     values, seconds, mismatches = [], 0.0, 0
     for record in records:
         finished_phases = [phase_record for phase_record in record.phases.values() if phase_record.end is not None]
@@ -125,7 +125,7 @@ def compute_search_figures(record: RecordReader) -> PhaseFigures:
 
 
 def make_search_table(search_figures: PhaseFigures, record: RecordReader) -> str:
-    """The CSV file of a search: its first line is that of IO500, the rows say what each task did."""
+    """The CSV file of a search: its first line is that of IO500; each row has the counts of one task."""
     lines = [
         f"runtime: {search_figures.seconds:f} rate: {search_figures.value * 1000:f}",
         "rank, entries, start in s, end in s",

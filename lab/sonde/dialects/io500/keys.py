@@ -21,7 +21,7 @@ class KeyKind(Enum):
 
 @dataclass(frozen=True)
 class IniKey:
-    """One key. Without a default it has no value until one is given."""
+    """One key. Without a default, the value is None until the file sets it."""
 
     name: str
     about: str

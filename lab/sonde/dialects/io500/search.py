@@ -49,8 +49,9 @@ def require_executable_script(script_path: str) -> None:
 
 
 def run_external_find_script(find_script: str, report_warning: Callable[[str], None]) -> tuple[PhaseFigures, str]:
-    """Runs a script through the shell and counts as IO500 does: `MATCHED n/m` in its last line says how many were found
-    and visited, else every line is one that was found. Also returns the last line. Raises UserError when it fails."""
+    """Runs a script through the shell and counts as IO500 does: `MATCHED n/m` in its last line gives the numbers of
+    found and visited files; otherwise each line is one found file. Also returns the last line. Raises UserError when it
+    fails."""
     began = time.monotonic()
     try:
         child = subprocess.Popen(  # nosec B602 # a command of the ini file, which is a program as in IO500

@@ -64,8 +64,8 @@ def write_grid_page(
     fact_rows: Sequence[tuple[str, str]],
     page_file: Path,
 ) -> Path | None:
-    """Writes the page when there is a grid to draw: more than one cell. Rates are bytes per second, `runs` are those
-    that they come from, `fact_rows` say where, on what and when."""
+    """Writes the page when there is a grid to draw: more than one cell. Rates are bytes per second, `runs` are their
+    runs, and `fact_rows` have location, machine and time."""
     if len(grid) < 2:
         return None
     numbers = dict(_iterate_numbers(grid, runs))

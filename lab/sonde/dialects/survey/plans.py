@@ -26,8 +26,8 @@ _SAMPLE_INTERVAL_S = 1.0  # between two looks at the rate, as the original takes
 
 @dataclass(frozen=True)
 class SurveyResult:
-    """MiB/s over all targets, and the least and most of one target in a second; None when it was too short. `each` is
-    that of each target over the whole test, in their order, None where it did not say; empty of directories."""
+    """MiB/s over all targets, and the least and most of one target in a second; None when it was too short. `each` has
+    the rate of each target over the test, in the order of the targets, None if it is unknown; empty for directories."""
 
     name: str
     rate: float

@@ -32,7 +32,7 @@ def make_imported_run(
     group_name: str,
     target_parents: TargetParents,
 ) -> ImportedRun:
-    """One combination. Each OST is served by the server that `target_parents` says, else by this host where case=disk.
+    """One combination. The server of each OST is that of `target_parents`, or else this host if case=disk.
 
     The total is all data by the time of the slowest target, as in the line of the survey. That of an OST is its data
     by its own time, that of an OSS the sum of its OSTs.

@@ -70,7 +70,7 @@ class CheckFigure:
 
 @dataclass(frozen=True)
 class FigureRow:
-    """The phase and part that a figure is taken from."""
+    """The phase and part that contain a figure."""
 
     part: str
     phase: str

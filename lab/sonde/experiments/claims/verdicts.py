@@ -51,7 +51,7 @@ class ContextResult:
 
 @dataclass(frozen=True)
 class ClaimResult:
-    """The verdict of one claim. `reason` says why the claim does not apply; empty if it was evaluated."""
+    """The verdict of one claim. `reason` explains why the claim does not apply; empty if it was evaluated."""
 
     expectation: Expectation
     contexts: tuple[ContextResult, ...] = ()

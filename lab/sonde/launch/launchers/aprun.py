@@ -11,8 +11,8 @@ from sonde.launch.launchers.launcher import Launcher
 
 @dataclass(frozen=True)
 class AprunLauncher(Launcher):
-    """``aprun``. It sets no variable with the number of processes, so there are no rank variables; the MPI library
-    knows the number."""
+    """``aprun``. aprun sets no variable with the number of processes, so there are no rank variables; the MPI library
+    provides the number."""
 
     name = "aprun"
     ranks: int

@@ -41,7 +41,7 @@ def find_system_file_problems(system_file: Path | str) -> list[UserError]:
 
 
 def _check_parts(sources: list[PartSource]) -> Iterator[UserError]:
-    """Problems of names and of what tables say of each other."""
+    """Problems of names and of references between tables."""
     while True:
         try:
             index = PartIndex(sources)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Storage targets over the time of one phase, and what each of them served, where the record knows it."""
+"""Draws storage targets over the time of one phase, with the bytes or operations that each served, if they are
+recorded."""
 
 from __future__ import annotations
 

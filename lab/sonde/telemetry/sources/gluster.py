@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gluster: repeated ``date +%s; gluster volume profile VOLUME info``.
 
-Each brick has a block ``Brick: HOST:/PATH`` with "Cumulative Stats:" and then "Interval N Stats:", which say the same
-of the time since the last call. A block has rows ``%-latency Avg-latency Min-Latency Max-Latency No. of calls Fop``
-with latencies in microseconds, and lines ``Data Read: 4096 bytes``. Only the cumulative statistics are read.
+Each brick has a block ``Brick: HOST:/PATH`` with "Cumulative Stats:" and then "Interval N Stats:", which has the same
+values for the time since the last call. A block has rows ``%-latency Avg-latency Min-Latency Max-Latency No. of calls
+Fop`` with latencies in microseconds, and lines ``Data Read: 4096 bytes``. Only the cumulative statistics are read.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def read_sadf_json(json_text: str, telemetry_defaults: TelemetryDefaults) -> lis
 
 
 def _parse_timestamp(timestamp_member: Mapping[str, Any], defaults: TelemetryDefaults) -> float:
-    """`utc` says whether the times are UTC; files of old versions and of option -T have local times."""
+    """`utc` is true if the times are UTC; files of old versions and of option -T have local times."""
     text = f"{timestamp_member['date']}T{timestamp_member['time']}"
     is_utc = bool(timestamp_member.get("utc")) or timestamp_member.get("tz") in ("UTC", "GMT")
     return parse_local_time(text + "+00:00" if is_utc else text, defaults.zone)

@@ -43,12 +43,16 @@ def _read_identity(disk: ObservedDisk) -> str:
 
 
 def _group_hosts(maps: Mapping[str, Mapping[str, ObservedDisk]]) -> list[list[str]]:
-    """The hosts that see exactly the same LUNs, where there are several."""
-    groups: dict[frozenset[str], list[str]] = {}
+    """Hosts that see mostly the same LUNs, where there are several."""
+    groups: list[list[str]] = []
     for host, disks in maps.items():
-        if disks:
-            groups.setdefault(frozenset(disks), []).append(host)
-    return [group for group in groups.values() if len(group) > 1]
+        group = next((each for each in groups if 2 * len(set(maps[each[0]]) & set(disks))
+                      > max(len(maps[each[0]]), len(disks))), None)  # fmt: skip
+        if group is None:
+            groups.append([host])
+        else:
+            group.append(host)
+    return [group for group in groups if len(group) > 1 and set.intersection(*(set(maps[host]) for host in group))]
 
 
 def _list_common_values(

@@ -101,6 +101,30 @@ def compare_arrays(
         yield from _compare_copies(disk, array.members, matches[name])
 
 
+def find_absent_arrays(
+    observed_storage: ObservedStorage, commands: Sequence[Mapping[tuple[str, str], str]], owners: Sequence[str]
+) -> Iterator[LayoutFault]:
+    """Planned arrays that do not run although this host sees their drives with superblocks of md. `owners` are the
+    names of what lies on the arrays of the plan."""
+    planned = list_planned_arrays(commands)
+    pairs = pair_arrays(observed_storage, planned)
+    used = {name for disk in observed_storage.disks.values() if disk.kind == "md" for name in (
+        *disk.members, *disk.settings.get("spare_devices", "").split())}  # fmt: skip
+    idle = [disk for disk in observed_storage.disks.values() if disk.name not in used
+            and disk.settings.get("fs_kind") == "linux_raid_member"]  # fmt: skip
+    for array in planned:
+        members = [disk for disk in idle if find_planned_names(observed_storage, list(array.members), disk)]
+        if array not in pairs.values() and members:
+            yield LayoutFault(
+                "array not assembled", array.path,
+                f"it does not run, although {len(members)} of its {len(array.members)} drives are there, like"
+                f" {describe_device(members[0])}",
+                "what is on it is out of reach",
+                "mdadm --examine of its drives says what each lacks; mdadm --assemble --scan, never --create",
+                parts=(array.path, *owners),
+            )  # fmt: skip
+
+
 def _match_members(
     observed_storage: ObservedStorage, array_name: str, array: PlannedArray, spares: Sequence[str]
 ) -> dict[str, list[str]]:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sonde.design.checked_items import CheckedItem
-from sonde.design.layout.check_planned_arrays import compare_arrays
+from sonde.design.layout.check_planned_arrays import compare_arrays, find_absent_arrays
 from sonde.design.layout.check_planned_pools import compare_pool
 from sonde.design.layout.check_target_devices import find_unmounted_targets, list_target_labels
 from sonde.design.layout.check_volumes import MISSING_VOLUME, UNPLANNED_TARGETS
@@ -76,6 +76,10 @@ def find_device_faults(
     yield from _compare_mount_sources(observed_storage.file_systems, names, written)
     commands = group_by_command(written)
     yield from compare_arrays(observed_storage, commands.values())
+    if not names:  # the arrays of targets run on one server of a pair
+        yield from find_absent_arrays(observed_storage, list(commands.values()), [
+            *(each.location for each in file_systems), *_list_volume_names(observed_storage, commands.values())
+        ])  # fmt: skip
     yield from _find_unplanned_layers(observed_storage, file_systems)
     targets = list_planned_targets(commands.values())
     yield from _compare_targets(observed_storage, targets)
@@ -95,6 +99,17 @@ def find_device_faults(
                 yield from _compare_device(observed_storage, disk, options[program, ""], each.location, _FILE_SYSTEM)
         if ("mount", "") in options:
             yield from _compare_mount_point(file_systems, options["mount", ""], mount_points)
+
+
+def _list_volume_names(
+    observed_storage: ObservedStorage, commands: Iterable[Mapping[tuple[str, str], str]]
+) -> Iterator[str]:
+    """The planned volume groups, and the volumes in them."""
+    for options in commands:
+        group = split_device_arguments(options.get(("vgcreate", ""), ""))[:1]
+        yield from group
+        yield from (disk.name for disk in observed_storage.disks.values()
+                    if [disk.settings.get("volume_group")] == group)  # fmt: skip
 
 
 def _find_unplanned_layers(

@@ -29,7 +29,9 @@ def select_mounted(
     kind, shows_mounts = planned_layout.table.kind, any(each.options for each in observed_storage.file_systems)
     if kind == "zfs":
         results = list(_find_pool_that_is_not_imported(observed_storage, planned_layout.id))
-        return () if any(isinstance(each, LayoutFault) for each in results) else file_systems, results
+        if any(isinstance(each, LayoutFault) for each in results):
+            file_systems = (ObservedFileSystem(planned_layout.id, kind),)
+        return file_systems, results
     if not shows_mounts or kind not in _LABEL_LENGTHS or not mount_points:
         return file_systems, []
     device = _find_planned_device(observed_storage, planned_layout, written)
@@ -37,7 +39,10 @@ def select_mounted(
     is_mounted = any(each.options and (each.device.rpartition("/")[2] in names or each.location in mount_points)
                      for each in file_systems)  # fmt: skip
     if device is None or is_mounted:
-        return file_systems, [CheckedItem("the planned mount", planned_layout.id)] * is_mounted
+        likely = tuple(each for each in file_systems if not _is_another(observed_storage, each, planned_layout))
+        if is_mounted or likely or not file_systems:
+            return likely or file_systems, [CheckedItem("the planned mount", planned_layout.id)] * is_mounted
+        return (ObservedFileSystem(planned_layout.id, kind),), _report_absent(planned_layout, mount_points)
     path = " or ".join(mount_points)
     fault = LayoutFault(
         "not mounted", planned_layout.id,
@@ -48,6 +53,28 @@ def select_mounted(
     )  # fmt: skip
     unmounted = ObservedFileSystem(planned_layout.id, kind, f"/dev/{device.name}", origin=device.origin)
     return (unmounted,), [fault, CheckedItem("the planned mount", planned_layout.id)]
+
+
+def _is_another(
+    observed_storage: ObservedStorage, file_system: ObservedFileSystem, planned_layout: FileSystemLayout
+) -> bool:
+    """Whether a mounted file system has the label of another one."""
+    name = file_system.device.rpartition("/")[2]
+    labels = [disk.settings.get("fs_label", "") for disk in observed_storage.disks.values()
+              if name and name in (disk.name, disk.settings.get("name"))]  # fmt: skip
+    label = file_system.facts.get("label", "") or next(iter(labels), "")
+    planned_label = planned_layout.id[: _LABEL_LENGTHS[planned_layout.table.kind]]
+    return bool(file_system.options and label) and label != planned_label
+
+
+def _report_absent(planned_layout: FileSystemLayout, mount_points: Collection[str]) -> list[LayoutFault | CheckedItem]:
+    path = " or ".join(mount_points)
+    return [CheckedItem("the planned mount", planned_layout.id), LayoutFault(
+        "not mounted", planned_layout.id, f"nothing is mounted at {path}, and no device holds it",
+        f"programs that write to {path} write to the file system below it",
+        "look for the missing devices (arrays, volumes, paths), then mount it, and look for files below the mount"
+        " point",
+    )]  # fmt: skip
 
 
 def _find_planned_device(

@@ -46,7 +46,35 @@ def find_server_faults(
                 "look at the log of the kernel and of the cluster, then mount -t lustre"
                 f" {targets[label]} on one of them",
             )  # fmt: skip
+    yield from _find_invisible_devices(mounted, visible, written)
     yield from _find_failed_over_targets(mounted, visible, _group_by_primary(written))
+
+
+def _find_invisible_devices(
+    mounted: Mapping[str, set[str]], visible: Mapping[str, Sequence[str]], written: Sequence[WrittenAttribute]
+) -> Iterator[LayoutFault]:
+    """Devices that one server of a pair does not see, while it sees those of other targets of the same servers."""
+    services: dict[int, set[str]] = {}
+    for attribute in written:
+        if attribute.key == ("mkfs.lustre", "--servicenode"):
+            services.setdefault(attribute.number, set()).add(attribute.value)
+    groups: dict[frozenset[str], list[str]] = {}
+    for number, options in group_by_command(written).items():
+        labels = list(list_planned_targets([options]))
+        if labels and len(services.get(number, ())) > 1:
+            groups.setdefault(frozenset(services[number]), []).append(labels[0])
+    for labels in groups.values():
+        servers = [host for host in mounted if any(host in visible[label] for label in labels)]
+        for label in labels:
+            blind = [host for host in servers if host not in visible[label]]
+            if visible[label] and blind:
+                yield LayoutFault(
+                    "device not visible", label,
+                    f"{' and '.join(blind)} {'does' if len(blind) == 1 else 'do'} not see its device, which"
+                    f" {' and '.join(visible[label])} {'sees' if len(visible[label]) == 1 else 'see'}",
+                    "it cannot be started there after a failure of its server",
+                    "look at zoning and mapping of the LUN, then rescan the hosts",
+                )  # fmt: skip
 
 
 def _sees_device(storage: ObservedStorage, path: str) -> bool:

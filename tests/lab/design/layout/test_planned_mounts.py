@@ -79,3 +79,17 @@ def test_pool_that_is_not_imported_is_reported() -> None:
     (fault,) = find_faults({"lsblk": json.dumps({"blockdevices": rows})}, describe("zfs"))
     assert (fault.kind, fault.location) == ("pool not imported", "scratch")
     assert "6 devices hold parts of it" in fault.problem
+
+
+def test_array_that_is_not_assembled_explains_the_absent_mount() -> None:
+    rows = [{"name": f"sd{letter}", "kname": f"sd{letter}", "type": "disk", "size": 2 * 10**12, "rota": True,
+             "fstype": "linux_raid_member", "label": "host:md0", "uuid": "1-2-3-4"} for letter in "abcdef"]  # fmt: skip
+    home = {"name": "sdz", "kname": "sdz", "type": "disk", "size": 10**12, "fstype": "xfs", "label": "home"}
+    mount = {"target": "/home", "source": "/dev/sdz", "fstype": "xfs", "options": "rw,noatime"}
+    (fault,) = find_faults({
+        "links": print_links(), "lsblk": json.dumps({"blockdevices": [*rows, home]}),
+        "findmnt": json.dumps({"filesystems": [mount]}),
+    }, describe())  # fmt: skip
+    assert (fault.kind, fault.location) == ("array not assembled", "/dev/md0")
+    assert "6 of its 6 drives are there" in fault.problem
+    assert fault.consequences == ("scratch: nothing is mounted at /scratch, and no device holds it",)

@@ -196,3 +196,11 @@ def test_equal_fault_of_two_servers_is_one_fault(tmp_path: Path) -> None:
     assert kind == "timeout too short"
     assert location.startswith("oss1: sda, ")
     assert "; oss2: sda, " in location
+
+
+def test_lun_that_one_server_of_a_pair_does_not_see_is_reported(tmp_path: Path) -> None:
+    servers = make_pair()
+    servers["oss2"].luns = ("ost0", "ost2", "ost3")
+    kind, location, problem = find_single(servers, tmp_path)
+    assert (kind, location) == ("device not visible", "fs-OST0001")
+    assert problem == "oss2 does not see its device, which oss1 sees"

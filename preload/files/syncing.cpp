@@ -11,9 +11,8 @@
 
 namespace sonde::buffer {
 
-int flush_descriptor(int fd, bool& quiet) noexcept {
+int flush_descriptor(int fd) noexcept {
     const system::Critical critical;
-    quiet = false;
     Description* description = nullptr;
     File* file = is_registered_descriptor(fd) ? lock_file_of_descriptor(fd, description) : nullptr;
     if (file == nullptr) {
@@ -28,7 +27,6 @@ int flush_descriptor(int fd, bool& quiet) noexcept {
         release_if_grown(*file);
     }
     consume_error(*file, *description, error);
-    quiet = file->rule->ignore_flush && file->mode.load(std::memory_order_relaxed) == Mode::Active;
     file->lock.unlock();
     return error;
 }

@@ -6,8 +6,8 @@
 
 namespace sonde::buffer {
 
-/// fsync and its kin: hands everything to the kernel; 0 or the error to report. `quiet`: the rule says ignoreflush.
-int flush_descriptor(int fd, bool& quiet) noexcept;
+/// Hands everything to the kernel before fsync and its kin. Returns 0 or the error to report.
+int flush_descriptor(int fd) noexcept;
 /// Writes the dirty data of one file to the kernel (not to the disk). Errors are stored for a later call to report.
 void flush_to_kernel(int fd) noexcept;
 /// Sets the kernel's offset of the descriptor, for calls that use it.

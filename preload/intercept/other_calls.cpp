@@ -19,10 +19,8 @@ using trace::Kind;
 template <class Real>
 __attribute__((noinline)) int sync_buffered(int fd, Real real) {
     pthread_testcancel();
-    bool quiet = false;
-    const int error = buffer::flush_descriptor(fd, quiet);
-    const int done = quiet ? 0 : real();
-    return intercept::combine_flush_result(done, error);
+    const int error = buffer::flush_descriptor(fd);
+    return intercept::combine_flush_result(real(), error);
 }
 
 template <class Real>

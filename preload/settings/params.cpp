@@ -63,9 +63,11 @@ struct Flag {
     const char* name;
     bool Rule::*member;
 };
-constexpr Flag flags[] = {
-    {"direct", &Rule::direct},   {"verbose", &Rule::verbose}, {"ignoreflush", &Rule::ignore_flush},
-    {"off", &Rule::is_disabled}, {"auto", &Rule::automatic},  {"alone", &Rule::is_only_user}};
+constexpr Flag flags[] = {{"direct", &Rule::direct},
+                          {"verbose", &Rule::verbose},
+                          {"off", &Rule::is_disabled},
+                          {"auto", &Rule::automatic},
+                          {"alone", &Rule::is_only_user}};
 
 /// An option with one allowed value, by which the user makes a promise about the files.
 struct UserAssurance {
@@ -114,9 +116,10 @@ bool set_user_assurance(TextRange name, TextRange value, Rule& rule, Warn warn) 
 }
 
 /// Options of Cray's library that change nothing here: full pages are always written by the library's threads, the
-/// table of earlier accesses has a fixed size, and the kernel's cache keeps what a closed file held.
+/// table of earlier accesses has a fixed size, the kernel's cache keeps what a closed file held, and fsync() always
+/// means on disk.
 bool is_option_without_effect(TextRange name) noexcept {
-    return name.is("vbuffer_count") || name.is("preflush") || name.is("lazyclose");
+    return name.is("vbuffer_count") || name.is("preflush") || name.is("lazyclose") || name.is("ignoreflush");
 }
 
 bool set_number(TextRange name, TextRange value, Rule& rule, Warn warn) noexcept {
@@ -157,7 +160,7 @@ void read_option(TextRange name, TextRange value, TextRange option, Rule& rule, 
         }
     }
     warn_of_piece(warn, "IOBUF_PARAMS: there is no option \"", option,
-                  "\"; known are size, count, prefetch, direct, verbose, ignoreflush, alone, mpiio, stdio, "
+                  "\"; known are size, count, prefetch, direct, verbose, alone, mpiio, stdio, "
                   "auto, only, not and off.");
 }
 

@@ -17,7 +17,6 @@ struct Rule {
     bool direct = false;
     bool verbose = false;
     bool is_brief = false;  ///< verbose for all files (IOBUF_VERBOSE): files with few calls share one line
-    bool ignore_flush = false;
     bool mpi_disjoint = false;  ///< the user says that ranks neither write nor read what others write before a sync
     bool only_stdio_access = false;  ///< the user states that only C streams access the file: larger buffers
     bool is_only_user = false;  ///< the user says that no other process uses the file: a refused lease does not count

@@ -64,8 +64,7 @@ TEST_CASE("appends_reads_and_truncations_equal_plain_file") {
                     REQUIRE(ftruncate(fd[0], static_cast<off_t>(position)) == 0);
                     truth.resize(position);
                 } else if (kind < 96) {
-                    bool quiet = false;
-                    REQUIRE(buffer::flush_descriptor(fd[1], quiet) == 0);
+                    REQUIRE(buffer::flush_descriptor(fd[1]) == 0);
                     REQUIRE((contents(path) == truth));
                 } else {
                     REQUIRE(close_buffered(fd[1]) == 0);
@@ -113,8 +112,7 @@ TEST_CASE("append_by_another_process_releases_file_and_keeps_order") {
         }
         append_from_outside(path, std::string(77, '#'));
         write_mine(large ? 20000 : 300, 'A');
-        bool quiet = false;
-        CHECK(buffer::flush_descriptor(fd, quiet) == 0);
+        CHECK(buffer::flush_descriptor(fd) == 0);
         CHECK(file_of(fd).mode.load() == buffer::Mode::Released);
         CHECK(std::string(file_of(fd).release_reason).find("alone says") != std::string::npos);
         write_mine(300, 'B');
@@ -171,11 +169,10 @@ TEST_CASE("delayed_append_error_is_reported_and_retried") {
     const int fd = open_buffered(path, O_WRONLY | O_CREAT | O_APPEND);
     std::string text(1000, 'x');
     REQUIRE(write_at(fd, text.data(), 1000, 0) == 1000);
-    bool quiet = false;
     failing_writes = 1;
-    CHECK(buffer::flush_descriptor(fd, quiet) == ENOSPC);
+    CHECK(buffer::flush_descriptor(fd) == ENOSPC);
     CHECK(write_at(fd, text.data(), 500, 0) == 500);
-    CHECK(buffer::flush_descriptor(fd, quiet) == 0);
+    CHECK(buffer::flush_descriptor(fd) == 0);
     CHECK((contents(path) == std::string(1500, 'x')));
     CHECK(file_of(fd).mode.load() == buffer::Mode::Active);
     CHECK(close_buffered(fd) == 0);

@@ -82,26 +82,12 @@ TEST_CASE("flush_by_any_key_keeps_file_buffered") {
     by([&](int) { buffer::flush_inode(got.st_dev, got.st_ino); });
     by([](int) { buffer::flush_all(); });
     by([](int fd) {
-        bool ignored = true;
-        CHECK(buffer::flush_descriptor(fd, ignored) == 0);
-        CHECK_FALSE(ignored);
+        CHECK(buffer::flush_descriptor(fd) == 0);
         CHECK(file_of(fd).statistics.syncs == 1);
     });
     CHECK_FALSE(buffer::has_dirty_pages(999));
     CHECK_FALSE(buffer::is_registered_inode(got.st_dev, got.st_ino));
-    bool ignored = true;
-    CHECK(buffer::flush_descriptor(999, ignored) == 0);
-    CHECK_FALSE(ignored);
-}
-
-TEST_CASE("ignored_sync_stays_in_memory_while_buffered") {
-    Held one("*:size=4k:count=4:ignoreflush,%process:age=600");
-    bool ignored = false;
-    CHECK(buffer::flush_descriptor(one.fd, ignored) == 0);
-    CHECK(ignored);
-    buffer::release_file_of_descriptor(one.fd, "test");
-    CHECK(buffer::flush_descriptor(one.fd, ignored) == 0);
-    CHECK_FALSE(ignored);
+    CHECK(buffer::flush_descriptor(999) == 0);
 }
 
 TEST_CASE("exclusive_scope_shows_program_state_and_resumes") {

@@ -63,8 +63,7 @@ TEST_CASE("random_operations_equal_plain_file") {
                     REQUIRE(ftruncate(descriptor, static_cast<off_t>(position)) == 0);
                     truth.resize(position);
                 } else if (kind < 97) {
-                    bool quiet = false;
-                    REQUIRE(buffer::flush_descriptor(descriptor, quiet) == 0);
+                    REQUIRE(buffer::flush_descriptor(descriptor) == 0);
                     REQUIRE((contents(path) == truth));
                 } else {
                     REQUIRE(close_buffered(descriptor) == 0);
@@ -127,12 +126,11 @@ TEST_CASE("delayed_write_error_reaches_each_descriptor_once") {
     const int other = open_buffered(path, O_RDWR);
     std::vector<char> data(1000, 'x');
     REQUIRE(write_at(fd, data.data(), data.size(), 0) == 1000);
-    bool quiet = false;
     failing_writes = 1;
-    CHECK(buffer::flush_descriptor(fd, quiet) == ENOSPC);
+    CHECK(buffer::flush_descriptor(fd) == ENOSPC);
     CHECK(write_at(other, data.data(), data.size(), 1000) == -ENOSPC);  // the other description learns of it too, once
     CHECK(write_at(other, data.data(), data.size(), 1000) == 1000);
-    CHECK(buffer::flush_descriptor(fd, quiet) == 0);  // there is space again: nothing was lost
+    CHECK(buffer::flush_descriptor(fd) == 0);  // there is space again: nothing was lost
     CHECK((contents(path) == std::string(2000, 'x')));
     CHECK(close_buffered(other) == 0);
     CHECK(write_at(fd, data.data(), data.size(), 2000) == 1000);

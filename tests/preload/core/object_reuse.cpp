@@ -167,14 +167,13 @@ TEST_CASE("later open does not receive an earlier write error") {
     Held one(quiet);
     buffer::store_error(file_of(one.fd), ENOSPC);
     const int later = open_buffered(one.path, O_RDWR);
-    bool ignored = false;
-    CHECK(buffer::flush_descriptor(later, ignored) == 0);
-    CHECK(buffer::flush_descriptor(one.fd, ignored) == ENOSPC);
+    CHECK(buffer::flush_descriptor(later) == 0);
+    CHECK(buffer::flush_descriptor(one.fd) == ENOSPC);
     buffer::store_error(file_of(one.fd), EIO);
     buffer::store_error(file_of(one.fd), EDQUOT);
-    CHECK(buffer::flush_descriptor(later, ignored) == EDQUOT);
-    CHECK(buffer::flush_descriptor(one.fd, ignored) == EDQUOT);
-    CHECK(buffer::flush_descriptor(one.fd, ignored) == 0);
+    CHECK(buffer::flush_descriptor(later) == EDQUOT);
+    CHECK(buffer::flush_descriptor(one.fd) == EDQUOT);
+    CHECK(buffer::flush_descriptor(one.fd) == 0);
     CHECK(close_buffered(later) == 0);
 }
 

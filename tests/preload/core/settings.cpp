@@ -83,7 +83,7 @@ TEST_CASE("settings of production job scripts are parsed as documented") {
     SUBCASE("earthquakes, with the standard streams") {
         const auto settings = parse("*mesh.e:size=1M:count=64:ignoreflush:lazyclose,*.e:size=2M,%stdout,%stderr");
         REQUIRE(settings->count == 2);
-        CHECK(settings->rules[0].ignore_flush);
+        CHECK(settings->rules[0].count == 64);
         CHECK(settings->standard_output_bytes == 1U << 20U);
     }
     SUBCASE("blanks after an equals sign, an old member") {

@@ -114,8 +114,7 @@ TEST_CASE("rank_files_belong_to_their_handle_until_released") {
     CHECK(contents(path) == text);
     CHECK(file_of(fd).pages.count == 0);
     REQUIRE(truncate(path.c_str(), 100) == 0);
-    bool ignored = false;
-    CHECK(buffer::flush_descriptor(fd, ignored) == 0);
+    CHECK(buffer::flush_descriptor(fd) == 0);
     CHECK(file_of(fd).size == 100);
     buffer::release_shared(&stranger, "not this one");
     CHECK(mode_of(fd) == Mode::Active);

@@ -235,8 +235,7 @@ TEST_CASE("refilled_page_after_refusal_is_full_again") {
     CHECK(page->is_written_past);
     fixture.writes_by([](const void*, std::size_t, off64_t) { return refused(ENOSPC); });
     const std::uint64_t before = system::now_ns();
-    bool ignored = false;
-    CHECK(buffer::flush_descriptor(fixture.fd, ignored) == ENOSPC);
+    CHECK(buffer::flush_descriptor(fixture.fd) == ENOSPC);
     CHECK_FALSE(page->is_written_past);
     CHECK(fixture.file->errors.retry_after_ns >= before + 1'000'000'000);
     CHECK(fixture.file->errors.retry_after_ns <= system::now_ns() + 1'000'000'000);
@@ -244,7 +243,7 @@ TEST_CASE("refilled_page_after_refusal_is_full_again") {
         [&](const void* from, std::size_t bytes, off64_t offset) { return pwrite64(fixture.fd, from, bytes, offset); });
     REQUIRE(fixture.write(10, 100) == 10);
     CHECK(page->is_written_past);
-    CHECK(buffer::flush_descriptor(fixture.fd, ignored) == 0);
+    CHECK(buffer::flush_descriptor(fixture.fd) == 0);
     REQUIRE(fixture.write(10, 100) == 10);
     CHECK_FALSE(page->is_written_past);
 }
@@ -266,8 +265,7 @@ TEST_CASE("refused_data_is_lost_with_last_writer_only") {
         fixture.writes_by([&](const void* from, std::size_t bytes, off64_t offset) {
             return pwrite64(another ? other : -1, from, bytes, offset);
         });
-        bool ignored = false;
-        CHECK(buffer::flush_descriptor(other, ignored) == ENOSPC);  // each error is reported once
+        CHECK(buffer::flush_descriptor(other) == ENOSPC);  // each error is reported once
         CHECK(contents(fixture.path).size() == (another ? (1 << 16) + 100 : 1 << 16));
         CHECK_FALSE(buffer::has_dirty_pages(other));
     }
@@ -302,9 +300,8 @@ TEST_CASE("all_pages_refused_sends_writes_straight") {
     CHECK(fixture.file->pages.count == 2);
     fixture.writes_by(
         [&](const void* from, std::size_t bytes, off64_t offset) { return pwrite64(fixture.fd, from, bytes, offset); });
-    bool ignored = false;
-    CHECK(buffer::flush_descriptor(fixture.fd, ignored) == ENOSPC);
-    CHECK(buffer::flush_descriptor(fixture.fd, ignored) == 0);
+    CHECK(buffer::flush_descriptor(fixture.fd) == ENOSPC);
+    CHECK(buffer::flush_descriptor(fixture.fd) == 0);
     CHECK(contents(fixture.path).substr(4096, 10) == std::string(10, 'x'));
 }
 

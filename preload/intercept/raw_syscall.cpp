@@ -7,119 +7,98 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <type_traits>
 
 namespace {
 
 using namespace sonde;
 
-template <class T>
-T* convert_to_pointer(long value) noexcept {
-    return reinterpret_cast<T*>(value);
-}
+/// An argument of a system call, as the type that the function of libc takes.
+struct Argument {
+    long value;
+    template <class T>
+    operator T() const noexcept {  // NOLINT(google-explicit-constructor)
+        if constexpr (std::is_pointer_v<T>) {
+            return reinterpret_cast<T>(value);
+        } else {
+            return static_cast<T>(value);
+        }
+    }
+};
 
-int convert_to_int(long value) noexcept {
-    return static_cast<int>(value);
-}
-
-std::size_t convert_to_size(long value) noexcept {
-    return static_cast<std::size_t>(value);
+/// Stores the result of a call that was made. Returns true.
+bool finish_call(long& result, long value) noexcept {
+    result = value;
+    return true;
 }
 
 /// Executes a read or write. Returns false for other system calls.
-bool dispatch_transfer_call(long call, long a, long b, long c, long d, long f, long& result) noexcept {
-    const int fd = convert_to_int(a);
+bool dispatch_transfer_call(long call, Argument a, Argument b, Argument c, Argument d, Argument f,
+                            long& result) noexcept {
+    const int fd = a;
     switch (call) {
         case SYS_read:
-            result = wrap_read(fd, convert_to_pointer<void>(b), convert_to_size(c));
-            return true;
+            return finish_call(result, wrap_read(fd, b, c));
         case SYS_write:
-            result = wrap_write(fd, convert_to_pointer<void>(b), convert_to_size(c));
-            return true;
+            return finish_call(result, wrap_write(fd, b, c));
         case SYS_pread64:
-            result = wrap_pread64(fd, convert_to_pointer<void>(b), convert_to_size(c), d);
-            return true;
+            return finish_call(result, wrap_pread64(fd, b, c, d));
         case SYS_pwrite64:
-            result = wrap_pwrite64(fd, convert_to_pointer<void>(b), convert_to_size(c), d);
-            return true;
+            return finish_call(result, wrap_pwrite64(fd, b, c, d));
         case SYS_readv:
-            result = wrap_readv(fd, convert_to_pointer<iovec>(b), convert_to_int(c));
-            return true;
+            return finish_call(result, wrap_readv(fd, b, c));
         case SYS_writev:
-            result = wrap_writev(fd, convert_to_pointer<iovec>(b), convert_to_int(c));
-            return true;
+            return finish_call(result, wrap_writev(fd, b, c));
         case SYS_preadv:
-            result = wrap_preadv64(fd, convert_to_pointer<iovec>(b), convert_to_int(c), d);
-            return true;
+            return finish_call(result, wrap_preadv64(fd, b, c, d));
         case SYS_pwritev:
-            result = wrap_pwritev64(fd, convert_to_pointer<iovec>(b), convert_to_int(c), d);
-            return true;
+            return finish_call(result, wrap_pwritev64(fd, b, c, d));
         case SYS_preadv2:
-            result = wrap_preadv64v2(fd, convert_to_pointer<iovec>(b), convert_to_int(c), d, convert_to_int(f));
-            return true;
+            return finish_call(result, wrap_preadv64v2(fd, b, c, d, f));
         case SYS_pwritev2:
-            result = wrap_pwritev64v2(fd, convert_to_pointer<iovec>(b), convert_to_int(c), d, convert_to_int(f));
-            return true;
+            return finish_call(result, wrap_pwritev64v2(fd, b, c, d, f));
         case SYS_lseek:
-            result = wrap_lseek64(fd, b, convert_to_int(c));
-            return true;
+            return finish_call(result, wrap_lseek64(fd, b, c));
         default:
             return false;
     }
 }
 
 /// Opening, closing, duplicating, naming.
-bool dispatch_descriptor_call(long call, long a, long b, long c, long d, long e, long& result) noexcept {
+bool dispatch_descriptor_call(long call, Argument a, Argument b, Argument c, Argument d, Argument e,
+                              long& result) noexcept {
     switch (call) {
         case SYS_openat:
-            result = wrap_openat64(convert_to_int(a), convert_to_pointer<char>(b), convert_to_int(c),
-                                   static_cast<mode_t>(d));
-            return true;
+            return finish_call(result, wrap_openat64(a, b, c, d));
         case SYS_openat2:
-            result = wrap_openat2(convert_to_int(a), convert_to_pointer<char>(b), convert_to_pointer<void>(c),
-                                  convert_to_size(d));
-            return true;
+            return finish_call(result, wrap_openat2(a, b, c, d));
         case SYS_close:
-            result = wrap_close(convert_to_int(a));
-            return true;
+            return finish_call(result, wrap_close(a));
         case SYS_close_range:
-            result = wrap_close_range(static_cast<unsigned>(a), static_cast<unsigned>(b), convert_to_int(c));
-            return true;
+            return finish_call(result, wrap_close_range(a, b, c));
         case SYS_dup:
-            result = wrap_dup(convert_to_int(a));
-            return true;
+            return finish_call(result, wrap_dup(a));
         case SYS_dup3:
-            result = wrap_dup3(convert_to_int(a), convert_to_int(b), convert_to_int(c));
-            return true;
+            return finish_call(result, wrap_dup3(a, b, c));
         case SYS_fcntl:
-            result = wrap_fcntl64(convert_to_int(a), convert_to_int(b), c);
-            return true;
+            return finish_call(result, wrap_fcntl64(a, b, c));
         case SYS_ioctl:
-            result = wrap_ioctl(convert_to_int(a), static_cast<unsigned long>(b), c);
-            return true;
+            return finish_call(result, wrap_ioctl(a, b, c));
         case SYS_flock:
-            result = wrap_flock(convert_to_int(a), convert_to_int(b));
-            return true;
+            return finish_call(result, wrap_flock(a, b));
         case SYS_renameat:
-            result = wrap_renameat(convert_to_int(a), convert_to_pointer<char>(b), convert_to_int(c),
-                                   convert_to_pointer<char>(d));
-            return true;
+            return finish_call(result, wrap_renameat(a, b, c, d));
         case SYS_renameat2:
-            result = wrap_renameat2(convert_to_int(a), convert_to_pointer<char>(b), convert_to_int(c),
-                                    convert_to_pointer<char>(d), static_cast<unsigned>(e));
-            return true;
+            return finish_call(result, wrap_renameat2(a, b, c, d, e));
 #if defined(__x86_64__)
         case SYS_open:
-            result = wrap_open64(convert_to_pointer<char>(a), convert_to_int(b), static_cast<mode_t>(c));
-            return true;
+            return finish_call(result, wrap_open64(a, b, c));
         case SYS_creat:
-            result = wrap_creat64(convert_to_pointer<char>(a), static_cast<mode_t>(b));
-            return true;
+            return finish_call(result, wrap_creat64(a, b));
         case SYS_dup2:
-            result = wrap_dup2(convert_to_int(a), convert_to_int(b));
-            return true;
+            return finish_call(result, wrap_dup2(a, b));
         case SYS_rename:
-            result = wrap_rename(convert_to_pointer<char>(a), convert_to_pointer<char>(b));
-            return true;
+            return finish_call(result, wrap_rename(a, b));
 #endif
         default:
             return false;
@@ -127,7 +106,7 @@ bool dispatch_descriptor_call(long call, long a, long b, long c, long d, long e,
 }
 
 /// Finds the descriptors that must be flushed before a system call on status, size, syncing or copying.
-bool find_descriptors_to_flush(long call, long a, long b, long c, int& first, int& second) noexcept {
+bool find_descriptors_to_flush(long call, Argument a, Argument b, Argument c, int& first, int& second) noexcept {
     first = second = -1;
     switch (call) {
         case SYS_fstat:
@@ -138,16 +117,16 @@ bool find_descriptors_to_flush(long call, long a, long b, long c, int& first, in
         case SYS_sync_file_range:
         case SYS_fadvise64:
         case SYS_readahead:
-            first = convert_to_int(a);
+            first = static_cast<int>(a);
             return true;
         case SYS_copy_file_range:
         case SYS_splice:
-            first = convert_to_int(a);
-            second = convert_to_int(c);
+            first = static_cast<int>(a);
+            second = static_cast<int>(c);
             return true;
         case SYS_sendfile:
-            first = convert_to_int(a);
-            second = convert_to_int(b);
+            first = static_cast<int>(a);
+            second = static_cast<int>(b);
             return true;
         default:
             return false;
@@ -155,14 +134,14 @@ bool find_descriptors_to_flush(long call, long a, long b, long c, int& first, in
 }
 
 /// Finds the path that a system call names.
-bool find_named_path(long call, long a, long b, int& dirfd, const char*& path) noexcept {
+bool find_named_path(long call, Argument a, Argument b, int& dirfd, const char*& path) noexcept {
     dirfd = AT_FDCWD;
-    path = convert_to_pointer<char>(a);
+    path = static_cast<const char*>(a);
     switch (call) {
         case SYS_statx:
         case SYS_newfstatat:
-            dirfd = convert_to_int(a);
-            path = convert_to_pointer<char>(b);
+            dirfd = static_cast<int>(a);
+            path = static_cast<const char*>(b);
             return true;
 #if defined(__x86_64__)
         case SYS_stat:
@@ -242,29 +221,30 @@ long wrap_syscall(long call, long a, long b, long c, long d, long e, long f) {
         return NEXT(syscall)(call, a, b, c, d, e, f);
     }
     long result = 0;
-    if (dispatch_transfer_call(call, a, b, c, d, f, result) || dispatch_descriptor_call(call, a, b, c, d, e, result)) {
+    if (dispatch_transfer_call(call, {a}, {b}, {c}, {d}, {f}, result) ||
+        dispatch_descriptor_call(call, {a}, {b}, {c}, {d}, {e}, result)) {
         return result;
     }
     if (call == SYS_mmap) {
         // Not through libc's mmap(): libraries of MPI overwrite its beginning with a jump to code that ends here.
-        intercept::prepare_mapping(convert_to_int(e), convert_to_int(c), convert_to_int(d));
+        intercept::prepare_mapping(static_cast<int>(e), static_cast<int>(c), static_cast<int>(d));
         const std::uint64_t began = trace::is_tracing() ? system::ticks() : 0;
         result = NEXT(syscall)(call, a, b, c, d, e, f);
-        if ((d & MAP_ANONYMOUS) == 0 && trace::is_traced_descriptor(convert_to_int(e))) {
-            trace::record_call(convert_to_int(e), trace::Kind::Map, began);
+        if ((d & MAP_ANONYMOUS) == 0 && trace::is_traced_descriptor(static_cast<int>(e))) {
+            trace::record_call(static_cast<int>(e), trace::Kind::Map, began);
         }
         return result;
     }
     int first = -1;
     int second = -1;
-    if (find_descriptors_to_flush(call, a, b, c, first, second)) {
+    if (find_descriptors_to_flush(call, {a}, {b}, {c}, first, second)) {
         const buffer::PassThrough one(first);
         const buffer::PassThrough other(second);
         return NEXT(syscall)(call, a, b, c, d, e, f);
     }
     int dirfd = AT_FDCWD;
     const char* path = nullptr;
-    if (find_named_path(call, a, b, dirfd, path)) {
+    if (find_named_path(call, {a}, {b}, dirfd, path)) {
         const intercept::PassThroughPath around(dirfd, path, true);
         return NEXT(syscall)(call, a, b, c, d, e, f);
     }

@@ -9,7 +9,6 @@
 #ifndef SYS_io_uring_setup
 #define SYS_io_uring_setup 425
 #define SYS_io_uring_enter 426
-#define SYS_io_uring_register 427
 #endif
 #ifndef SYS_clone3
 #define SYS_clone3 435

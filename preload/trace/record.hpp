@@ -38,7 +38,7 @@ struct Record {
     bool moved = false;
     system::FrequentValues sizes, strides;
     std::int64_t largest_open = 0;  ///< size of the file when it was last opened or closed
-    std::uint64_t first_open = 0, last_close = 0;
+    std::uint64_t first_open = 0;
     int flags = 0;
     std::uint32_t block = 4096;
     std::int64_t block_mask = 4095;
@@ -80,7 +80,6 @@ struct TraceState {
     std::atomic<std::uint64_t> events_seen{0};
     PathCallCounts names[static_cast<unsigned>(Kind::count)];
     std::uint64_t began_ticks = 0, began_ns = 0, began_wall_ns = 0;
-    std::uint64_t late = 0;
 };
 extern TraceState state;
 

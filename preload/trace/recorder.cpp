@@ -184,7 +184,6 @@ void record_close(int fd, std::uint64_t began) noexcept {
     const std::uint64_t ended = system::ticks();
     record.lock.lock();
     count_metadata_call(record, Kind::Close, began, ended);
-    record.last_close = ended;
     const bool last = --handle->references == 0;
     record.lock.unlock();
     store_event(record, Kind::Close, began, ended, 0, 0);

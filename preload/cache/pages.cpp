@@ -15,9 +15,23 @@ namespace sonde::buffer {
 
 namespace {
 
+/// Where the data of a page begins in a page of memory. Writes to large folios (ext4, XFS) from the beginning of a page
+/// of memory take ten times as long on AMD processors (`rep movsb`): 256 MB in 0.4 s, from byte 64 on in 0.04 s.
+constexpr std::size_t usual_offset = 64, memory_page = 4096;
+constexpr std::size_t min_offset_bytes = 64U << 10U;  ///< of a page whose memory may grow by one page of memory
+
+/// O_DIRECT needs memory that begins with a page.
+std::size_t choose_data_offset(const File& file) noexcept {
+    return file.rule->direct || file.pages.page_size < min_offset_bytes ? 0 : usual_offset;
+}
+
+std::size_t offset_in_memory_page(const char* data) noexcept {
+    return reinterpret_cast<std::uintptr_t>(data) % memory_page;
+}
+
 /// Released page buffers are kept for the next file, because new memory costs a page fault every 4 KiB.
 struct Spare {
-    void* data;
+    char* data;
     std::size_t bytes;
 };
 constexpr std::size_t max_spare_bytes = 32U << 20U;
@@ -26,23 +40,23 @@ Spare spares[64];
 std::size_t spare_count = 0;
 std::size_t spare_bytes = 0;
 
-char* take_spare_buffer(std::size_t bytes) noexcept {
+char* take_spare_buffer(std::size_t bytes, std::size_t offset) noexcept {
     {
         system::LockGuard lock_guard(spare_lock);
         for (std::size_t i = spare_count; i > 0; --i) {
-            if (spares[i - 1].bytes == bytes) {
-                void* data = spares[i - 1].data;
+            if (spares[i - 1].bytes == bytes && offset_in_memory_page(spares[i - 1].data) == offset) {
+                char* data = spares[i - 1].data;
                 spares[i - 1] = spares[--spare_count];
                 spare_bytes -= bytes;
-                return static_cast<char*>(data);
+                return data;
             }
         }
     }
-    auto* data = static_cast<char*>(system::map_bytes(bytes));
-    if (data != nullptr && bytes >= 2U << 20U) {
-        raw::call(SYS_madvise, raw::number(data), static_cast<long>(bytes), MADV_HUGEPAGE);
+    auto* memory = static_cast<char*>(system::map_bytes(bytes + offset));
+    if (memory != nullptr && bytes >= 2U << 20U) {
+        raw::call(SYS_madvise, raw::number(memory), static_cast<long>(bytes + offset), MADV_HUGEPAGE);
     }
-    return data;
+    return memory != nullptr ? memory + offset : nullptr;
 }
 
 void return_spare_buffer(char* data, std::size_t bytes) noexcept {
@@ -54,7 +68,8 @@ void return_spare_buffer(char* data, std::size_t bytes) noexcept {
             return;
         }
     }
-    system::unmap_bytes(data, bytes);
+    const std::size_t offset = offset_in_memory_page(data);
+    system::unmap_bytes(data - offset, bytes + offset);
 }
 
 Page** find_page_bucket(File& file, std::int64_t index) noexcept {
@@ -103,7 +118,7 @@ Page* make_unused_page(File& file) noexcept {
         return nullptr;
     }
     Page* page = state.page_slab.allocate();
-    char* data = page != nullptr ? take_spare_buffer(file.pages.page_size) : nullptr;
+    char* data = page != nullptr ? take_spare_buffer(file.pages.page_size, choose_data_offset(file)) : nullptr;
     if (data == nullptr) {
         if (page != nullptr) {
             state.page_slab.deallocate(page);
@@ -266,8 +281,10 @@ void touch_page_memory(const File& file, Page& page, std::uint32_t bytes) noexce
     }
     page.has_memory = true;
     const std::int64_t bytes_to_end = file.size - page.index * file.pages.page_size;
-    const auto used = static_cast<long>(std::clamp<std::int64_t>(bytes_to_end, 0, file.pages.page_size));
-    raw::call(SYS_madvise, raw::number(page.data), (used + 4095) / 4096 * 4096, populate_write);
+    const auto used = static_cast<std::size_t>(std::clamp<std::int64_t>(bytes_to_end, 0, file.pages.page_size));
+    const std::size_t offset = offset_in_memory_page(page.data);
+    const std::size_t touched = (offset + used + memory_page - 1) / memory_page * memory_page;
+    raw::call(SYS_madvise, raw::number(page.data - offset), static_cast<long>(touched), populate_write);
 }
 
 }  // namespace

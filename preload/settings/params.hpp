@@ -16,7 +16,7 @@ struct Rule {
     std::uint32_t prefetch = 1;  ///< buffers read ahead; 0 = never
     bool direct = false;
     bool verbose = false;
-    bool is_brief = false;  ///< verbose for all files (IOBUF_VERBOSE): files with few calls share one line
+    bool is_brief = false;      ///< verbose for all files (IOBUF_VERBOSE): files with few calls share one line
     bool mpi_disjoint = false;  ///< the user says that ranks neither write nor read what others write before a sync
     bool only_stdio_access = false;  ///< the user states that only C streams access the file: larger buffers
     bool is_only_user = false;  ///< the user says that no other process uses the file: a refused lease does not count

@@ -208,3 +208,22 @@ TEST_CASE("returned_memory_serves_next_page_of_its_size") {
     CHECK(data[0] == 'a');  // nobody clears it: what is valid is known by its ranges
     CHECK_FALSE(page->has_memory);
 }
+
+TEST_CASE("large_pages_do_not_begin_with_a_page_of_memory") {
+    const auto offset_of = [](Paged& paged) {
+        const Page* page = paged.page(0);
+        REQUIRE(page != nullptr);
+        page->data[paged.file->pages.page_size - 1] = 'z';
+        return reinterpret_cast<std::uintptr_t>(page->data) % 4096;
+    };
+    Paged large(2, 65'536);
+    CHECK(offset_of(large) == 64);
+    Paged small(2, 4096);
+    CHECK(offset_of(small) == 0);
+    Paged direct(2, 65'536);
+    direct.rule.direct = true;
+    buffer::drop_all_pages(*large.file);  // its memory is not for O_DIRECT
+    CHECK(offset_of(direct) == 0);
+    buffer::drop_all_pages(*direct.file);
+    CHECK(offset_of(large) == 64);
+}

@@ -41,7 +41,7 @@ struct Completion {
     std::int64_t result = 0;  ///< bytes moved, or -errno
 };
 
-/// Where one task's data lies in a file: blocks of `length` bytes, one every `stride` bytes, the first at `first`.
+/// Location of one task's data in a file: blocks of `length` bytes, one every `stride` bytes, the first at `first`.
 struct BlockPattern {
     std::uint64_t first = 0, length = 0, stride = 0;
 };

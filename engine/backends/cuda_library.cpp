@@ -45,7 +45,7 @@ CudaFunctions bind_cuda() {
     return f;
 }
 
-/// What the driver reports about this machine.
+/// The driver's report about this machine.
 struct DriverReport {
     int gpus = 0;         ///< GPUs that it counts
     std::string problem;  ///< why it cannot be used: one sentence; empty when it can

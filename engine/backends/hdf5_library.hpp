@@ -69,7 +69,7 @@ struct Hdf5Library {
     HdfId element_type = -1;                                             ///< H5T_NATIVE_LLONG
     std::string version;                                                 ///< "1.10.8"
 
-    /// What the innermost failed call says, in one line; empty when HDF5 knows nothing.
+    /// Message of the innermost failed call, in one line; empty when HDF5 reports none.
     std::string describe_last_error() const;
 };
 

@@ -102,7 +102,7 @@ int MpiioChannel::close(std::uint16_t index) {
     return mpi_.file_close(handle);
 }
 
-/// Where the operation starts, in bytes of the file or of the view; -EINVAL when the view does not show those bytes.
+/// Start offset of the operation, in bytes of the file or of the view; -EINVAL when the view lacks those bytes.
 std::int64_t MpiioChannel::to_view_offset(const OpenMpiFile& file, const IoRequest& operation) const noexcept {
     if (!io_settings_.view) {
         return static_cast<std::int64_t>(operation.offset);

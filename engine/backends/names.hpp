@@ -14,7 +14,7 @@ namespace sonde::backends {
 using Directory = int;
 constexpr Directory current_directory = -100;  // AT_FDCWD
 
-/// How make_file() creates an item.
+/// Options of make_file().
 struct NewFileOptions {
     std::span<const std::byte> content;  ///< written after creation; empty: nothing is written
     bool fsync = false;                  ///< after writing
@@ -22,7 +22,7 @@ struct NewFileOptions {
     bool use_mknod = false;              ///< mknod: never opened; content and fsync have no meaning
 };
 
-/// How stat_entry() and read_attributes() read the attributes of an item.
+/// Options of stat_entry() and read_attributes().
 struct StatOptions {
     bool follow_links = true;  ///< through a symbolic link, as stat(2) does
     bool use_statx = false;    ///< statx(2) with `fields` and `flags`

@@ -68,7 +68,7 @@ class S3NameOperations final : public NameOperations {
     bool next_entry(std::span<const std::byte> entries, std::size_t& position,
                     DirectoryEntry& entry) const noexcept override;
 
-    // What an object store does not have; the rules of a plan keep these calls away.
+    // Calls that an object store lacks; check_objects.cpp rejects plans that would make them.
     int make_directory(Directory /*parent*/, const char* /*name*/) noexcept override { return -EOPNOTSUPP; }
     int open_close(Directory /*parent*/, const char* /*name*/) noexcept override { return -EOPNOTSUPP; }
     int rename(Directory /*parent*/, const char* /*name*/, const char* /*to*/) noexcept override { return -EOPNOTSUPP; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How backends that use file descriptors open a data file: the same flags everywhere, so that rates can be compared.
+// Opens data files for backends that use file descriptors: with the same flags, so that rates can be compared.
 #pragma once
 
 #include "backends/backend.hpp"

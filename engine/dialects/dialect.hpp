@@ -15,7 +15,7 @@
 
 namespace sonde::dialects {
 
-/// Where a session prints what the tool itself does not print. By default no reader of the output of the tool sees it.
+/// Stream for text that the peer tool itself does not print. By default it is not in the tool's output.
 enum class ReportStream { errors, output, none };
 
 /// The processes of the run, known after their rendezvous.

@@ -264,7 +264,7 @@ int ConfinedDirectory::remove_directory(const ConfinedDirectory& child) const {
     if (named_status.st_dev != held.st_dev || named_status.st_ino != held.st_ino) {
         return replaced;
     }
-    // Whoever exchanges the name in this instant loses nothing: the call removes empty directories only.
+    // If another process exchanges the name at this moment, no data is lost: the call removes empty directories only.
     return remove_directory(name);
 }
 

@@ -68,7 +68,7 @@ class ConfinedDirectory {
     const std::string& path() const { return path_; }
     /// The directory's name in its parent. Empty when it cannot be determined (/proc is missing).
     std::string name() const;
-    /// Where the directory is now, as the kernel reports it; empty when /proc is missing.
+    /// Current path of the directory, as the kernel reports it; empty when /proc is missing.
     std::string current_path() const;
 
     /// A descriptor, or -errno. Never follows a link; `flags` as for open(2), `mode` for O_CREAT.

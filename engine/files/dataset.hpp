@@ -51,8 +51,8 @@ class Dataset {
     /// Which generation each operation of (task, k-th file) carries, newest first. Only when that is verifiable.
     std::vector<workloads::WrittenGeneration> list_generations(const DataState& source, const plan::Access& access,
                                                                std::uint64_t segments, int task, int k) const;
-    /// What a read with another geometry than the writers' may touch of a task's k-th file: parts that are certainly
-    /// written, that of `source` first, then what older states left.
+    /// Ranges of a task's k-th file that a read with another geometry than the writers' may access: parts that are
+    /// certainly written, that of `source` first, then what older states left.
     std::vector<ByteRange> list_written_ranges(const DataState& source, const FileMap& map, int task, int k,
                                                int tasks) const;
     const std::vector<DataState>& states() const { return states_; }

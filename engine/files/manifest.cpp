@@ -211,7 +211,8 @@ Enum to_enumerator(const json& value, Enum last) {
     return static_cast<Enum>(number);
 }
 
-/// What the engine never writes, but a hand might: each of these would lead it astray.
+/// Returns whether the engine can have written these values. An edited manifest may contain others, and each of them
+/// would cause wrong removals.
 bool is_plausible(const Manifest& m) {
     const plan::Files& f = m.files;
     constexpr std::size_t max_processes = 1U << 24U;

@@ -31,7 +31,7 @@ constexpr const char* manifest_name = ".sonde-manifest.json";
 /// The manifest while it is being written; renamed when it is complete.
 constexpr const char* manifest_draft_name = ".sonde-manifest.json.new";
 
-/// Whose manifests count. All of them must be regular files.
+/// The owners whose manifests count. All manifests must be regular files.
 enum class Trust {
     anybody,  ///< every manifest: to see which run uses a directory. Nothing may be removed by such a manifest.
     /// Owned by the caller or root, written by nobody else: to continue a run of the caller. Where a server maps users

@@ -44,7 +44,7 @@ std::string explain_unsafe_file(const struct stat& info, const ConfinedDirectory
     if (!S_ISREG(info.st_mode) && !S_ISFIFO(info.st_mode)) {
         return "it is no regular file";
     }
-    // Where a server maps users (root_squash), files of root belong to somebody else.
+    // On a server that maps users (root_squash), files of root belong to another user.
     const bool is_own = info.st_uid == geteuid() || info.st_uid == folder.owner_of_new_files();
     return is_own ? std::string() : "it belongs to " + user_text(info.st_uid) + ": name a new file";
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much of its files a phase uses on this run.
+// The amount of its files that a phase uses in this run.
 #pragma once
 
 #include "files/task_map.hpp"

@@ -21,7 +21,7 @@ struct TaskMap {
     int index_on_node(int task) const;
 };
 
-/// Whose data a task reads under a shift. A bijection except for `random`.
+/// Returns the task whose data `task` reads under a shift. A bijection except for `random`.
 int shift_task(const plan::Shift& shift, int task, const TaskMap& tasks);
 
 }  // namespace sonde::files

@@ -79,7 +79,7 @@ bool is_plain_name(const std::string& name) {
            name.find('\0') == std::string::npos;
 }
 
-/// What the engine never writes, but a hand might.
+/// Returns whether the engine can have written the rule; an edited manifest may contain others.
 bool is_plausible_rule(const TreeRule& rule) {
     const plan::Tree& t = rule.tree;
     return is_plain_name(t.top) && is_plain_name(rule.names.branch) && is_plain_name(rule.names.file) &&

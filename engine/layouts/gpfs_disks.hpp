@@ -14,7 +14,7 @@ struct GpfsDisks {
     /// By storage pool: "nsd1@ec01,ec02" with the servers in the order in which clients ask them, "nsd1" of a disk
     /// whose servers are not known or that every node reaches itself. In the order of the file system.
     std::map<std::string, std::vector<std::string>> disks_of_pool;
-    std::string why_unknown;     ///< words on why `disks_of_pool` is empty
+    std::string why_unknown;     ///< a sentence on why `disks_of_pool` is empty
     std::string why_no_servers;  ///< the same where disks are known and servers are not
 };
 
@@ -30,7 +30,7 @@ GpfsDisks query_gpfs_disks(const std::string& device);
 /// A sentence on the facts about a file in `pool` that are unknown, with the reason.
 std::string explain_unknown_disk(const std::string& pool, const GpfsDisks& disks);
 
-/// What a program of GPFS says, looked for in PATH and where GPFS has its programs, which is seldom in PATH.
+/// Output of a GPFS program, which is searched in PATH and in GPFS's own folder, which is seldom in PATH.
 struct GpfsOutput {
     bool ok = false;
     bool late = false;  ///< it did not answer in time

@@ -23,7 +23,7 @@ struct MissingLayout {
     std::string advice;  ///< what to do about it; may be empty
 };
 
-/// How a file system takes requests for striping.
+/// Functions by which a file system sets requested striping.
 struct StripingSetter {
     /// Throws std::invalid_argument with one sentence when the file system cannot grant the request. `own_directory`:
     /// the run makes a directory with these stripes, which its files inherit; else each file is striped.

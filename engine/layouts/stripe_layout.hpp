@@ -27,7 +27,7 @@ struct LayoutComponent {
     std::vector<std::string> members;  ///< parts of the one target, where it is unknown which part holds which byte
 };
 
-/// How the bytes of a file lie on the device below a local file system.
+/// Placement of the bytes of a file on the device below a local file system.
 struct FileExtents {
     std::uint64_t extents = 0;         ///< as the file system counts them
     std::uint64_t fragments = 0;       ///< extents that are adjacent on the device count once
@@ -40,7 +40,7 @@ struct StripeLayout {
     std::string kind;  ///< file system, by one of the names in `schema/record/record.schema.json`
     std::uint32_t mirrors = 1;
     std::vector<LayoutComponent> components;
-    /// Where components are the extents of one file: the volume below, which all files share. Else empty.
+    /// If the components are the extents of one file: the volume below, which all files share. Otherwise empty.
     std::vector<LayoutComponent> volume;
     std::optional<FileExtents> extents;
     std::string unknown;  ///< a sentence on unknown facts; empty when the target is known exactly

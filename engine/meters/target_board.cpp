@@ -39,7 +39,8 @@ TargetBoard::TargetSlot* TargetBoard::find_or_add_slot(std::string_view name) no
             target.state.store(2, std::memory_order_release);
             return &target;
         }
-        // Whoever names it may have been killed: then the name gets another place, and the sums are joined by name.
+        // The process that writes the name may have been killed: then the name gets another slot; sums are joined by
+        // name.
         for (int turns = 0; state == 1 && turns < 100'000; ++turns) {
             sched_yield();
             state = target.state.load(std::memory_order_acquire);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the processes of a node add up what their streams counted of each target. Plain data in zeroed shared memory;
+// Sums of the counts by target of all streams of a node's processes. Plain data in zeroed shared memory;
 // of its 19 MiB only the pages of targets that were used are ever touched.
 #pragma once
 

@@ -16,7 +16,7 @@ namespace sonde::objects {
 
 enum class Method { get, head, put, remove, post };
 
-/// What is asked. Everything it points to is valid until the response has arrived.
+/// A request. Everything that it points to must stay valid until the response has arrived.
 struct StoreRequest {
     Method method = Method::get;
     std::string_view key;             ///< of the object; empty: the bucket
@@ -28,7 +28,7 @@ struct StoreRequest {
     bool exclusive = false;           ///< put and post: fails with EEXIST when the object is there
 };
 
-/// How a request ended.
+/// Result of a request.
 struct Ending {
     std::int64_t value = 0;     ///< bytes of the content, or -errno
     bool is_temporary = false;  ///< the same request may succeed later: connection lost, server busy

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where an object store is and who asks: from the plan, the environment and the credentials file of AWS tools.
+// Location and credentials of an object store: from the plan, the environment and the credentials file of AWS tools.
 #pragma once
 
 #include "plan/plan.hpp"

@@ -66,7 +66,7 @@ std::uint64_t Geometry::slot_offset(std::uint64_t slot, std::uint64_t index) con
     return offset_ + (segment * share_.sharers + index) * block_pitch_ + in_block * transfer_;
 }
 
-/// How many slots a random order covers.
+/// Number of slots that a random order covers.
 std::uint64_t Geometry::slots_in_range() const noexcept {
     if (slots_within_ > 0) {
         return slots_within_;

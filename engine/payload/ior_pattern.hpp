@@ -18,7 +18,7 @@
 
 namespace sonde::payload {
 
-/// Whose transfers.
+/// The payload kind and the identity of the writer of transfers.
 struct IorPacket {
     plan::PayloadKind kind = plan::PayloadKind::ior_timestamp;
     std::uint32_t signature = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is written: content that anybody can compute again from (seed, file, offset, generation). compare.hpp
+// Content of files, which is a function of (seed, file, offset, generation), so it can be computed again. compare.hpp
 // says which block came back wrong.
 //
 // A file is cut in granules of 4096 bytes. With `stamped` content, byte x of a file is
@@ -34,12 +34,12 @@ constexpr std::uint64_t stamp_bytes = 32;
 constexpr std::uint64_t stamp_begin_mask(std::uint64_t period) noexcept {
     return ((period < 64 * granule_bytes ? period / granule_bytes : 64) - 1) * 64;
 }
-/// Where the stamp begins in the granule at this place of the base: 0 to 4032.
+/// Offset of the stamp in the granule at this position of the base: 0 to 4032.
 constexpr std::uint64_t stamp_begin_in_granule(std::uint64_t position, std::uint64_t places) noexcept {
     return position / granule_bytes * 64 & places;
 }
 
-/// Whose bytes: the identity of a file in a run and which write of it.
+/// Origin of bytes: the number of a file in a run, and which write of it.
 struct Origin {
     std::uint64_t file = 0;        ///< number of the file (files/file_map.hpp)
     std::uint64_t generation = 0;  ///< of the phase that wrote it; 0 = never
@@ -61,7 +61,7 @@ class PayloadBase {
     std::uint64_t period() const noexcept { return period_; }
     const plan::Payload& settings() const noexcept { return settings_; }
     std::uint64_t rotation(const Origin& origin) const noexcept;
-    /// Where the stamp begins in the granule at `offset` of a file: 0 to 4032.
+    /// Offset of the stamp in the granule at `offset` of a file: 0 to 4032.
     std::uint64_t stamp_begin(std::uint64_t offset, const Origin& origin) const noexcept;
     /// The content of `stamped` files, made afresh: for looking at what is wrong, not for writing.
     std::vector<std::byte> make_stamped_content(std::uint64_t offset, std::uint64_t length, const Origin& origin) const;
@@ -81,8 +81,8 @@ class PayloadBase {
 /// A task's place to make content: memory that holds the image of any part of a file up to `max_length` bytes.
 class PayloadImage {
  public:
-    /// How much of the base content a task stores for itself. With the whole period an operation only writes its stamps
-    /// into it; with room for one transfer the engine copies the content first.
+    /// The part of the base content that a task stores itself. With the complete period an operation only writes its
+    /// stamps into it; with room for one transfer the engine copies the content first.
     enum class BaseStorage { whole_period, one_transfer };
     /// The whole period as long as all images of the node take no more than 64 MiB: a write then costs no copy. Beyond
     /// that, transfers up to 64 KiB are copied from the base, which the tasks of a process share.

@@ -74,7 +74,7 @@ std::string describe_error(const json& error, const plan::Phase& phase) {
     if (code == 0) {
         return where + ": " + text("detail");
     }
-    // What a service says is more than the number, and advice for file systems does not apply to it.
+    // A message of a service tells more than an errno, and the advice for file systems does not apply to it.
     const std::string detail = text("detail");
     const std::string advice = detail.empty() ? advise_on_error(code, phase.data.io) : std::string();
     const std::string reason = !detail.empty()   ? detail

@@ -17,7 +17,7 @@ struct TreatmentEffect {
     bool may_phase_begin = true;  ///< false = a required treatment failed; the outcome has the reason
     std::vector<std::shared_ptr<void>> memory_held;  ///< memory of memory_hog treatments, held until the phase ends
     bool dropped_metadata_cache = false;             ///< at the root: a treatment emptied the name cache of every node
-    treatments::Residency residency;  ///< of the data that this node will read; at leaders, before reading phases
+    treatments::Residency residency;  ///< of the data that this node will read; set at leaders, before phases that read
 };
 
 /// All processes call it; the leader of each node applies the treatments. Returns early when the run is asked to stop.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the plan is declared: one entry for each member, with key, field, kind of value, meaning and rules. Reader
+// Declaration of the plan: one entry for each member, with key, field, kind of value, meaning and rules. Reader
 // (table_reader.hpp), resolved form (resolved.hpp), schema (schema.hpp) and merge (overlay.hpp) are visitors of the
 // entries, which are in declare_*.cpp.
 #pragma once

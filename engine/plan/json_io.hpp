@@ -9,7 +9,7 @@
 
 namespace sonde::plan {
 
-/// How text that is not ASCII is written.
+/// Encoding of text that is not ASCII.
 enum class JsonEncoding {
     utf8,         ///< bytes that are not UTF-8 become U+FFFD
     strict_utf8,  ///< bytes that are not UTF-8 throw nlohmann::json::type_error

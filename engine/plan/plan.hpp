@@ -102,7 +102,7 @@ struct TransferSize {
     double percent = 0;  ///< of the operations
 };
 
-/// How often each slot is drawn by order random_replace; the formulae are in patterns/skewed_draw.hpp.
+/// Frequencies at which order random_replace draws the slots; the formulae are in patterns/skewed_draw.hpp.
 enum class DistributionKind { uniform, zipf, pareto, normal };
 struct Distribution {
     DistributionKind kind = DistributionKind::uniform;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the processes of a run are started: what the caller requests, and what the environment of a launcher says.
+// Start of the processes of a run: the caller's request, and the facts that a launcher puts into the environment.
 #pragma once
 
 #include <functional>

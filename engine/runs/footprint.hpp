@@ -10,7 +10,7 @@
 
 namespace sonde::runs {
 
-/// How a phase counts that a stonewall may end before it has written its volume.
+/// The volume to count for a phase that a stonewall may end early.
 enum class StonewallCount { nothing, whole_volume };
 
 /// Largest number of bytes and files of the plan on the target at one time.

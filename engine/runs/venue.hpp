@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a plan is executed: on threads and processes, or on fibers in virtual time.
+// A venue executes a plan: on threads and processes, or on fibers in virtual time.
 #pragma once
 
 #include "files/removal.hpp"

@@ -18,7 +18,7 @@ std::uint64_t round_up(std::uint64_t bytes) {
     return (bytes + page - 1) / page * page;
 }
 
-/// How an area is laid out, and what follows all areas.
+/// Bytes for writes and reads in each area, and for the expected content that follows all areas.
 struct BufferParts {
     BufferParts(const Buffers::Needs& needs, std::uint64_t period)
         : base_storage(PayloadImage::choose_base_storage(period, needs.max_length,

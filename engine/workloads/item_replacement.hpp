@@ -23,8 +23,8 @@ constexpr std::uint64_t calls_per_replacement(const plan::Cycle& cycle) {
     return cycle.keep ? 2 : 4;
 }
 
-/// What task `task` of `tasks` does in round `round` (counted from 0) in copy `copy` of the tree. Allocates only while
-/// the strings of `turn` grow.
+/// Sets the replacement of task `task` of `tasks` in round `round` (from 0) and copy `copy` of the tree. Allocates only
+/// while the strings of `turn` grow.
 void set_item_replacement(const TreeJob& tree, const plan::Meta& meta, int task, int tasks, std::uint64_t round,
                           std::uint64_t copy, ItemReplacement& turn);
 

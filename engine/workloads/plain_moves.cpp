@@ -9,14 +9,14 @@
 
 namespace sonde::workloads {
 
-/// How long a task may run before it checks for a request to stop: one operation when that takes longer.
+/// Longest time until a task checks for a request to stop; a longer operation is completed first.
 constexpr std::uint64_t stop_check_interval_ns = 100'000;
 
 namespace {
 
 using backends::IoRequest;
 
-/// Where all reads go.
+/// The one buffer of all reads.
 struct SingleBuffer {
     std::byte* buffer;
     std::byte* buffer_at(std::uint64_t, std::uint64_t) const noexcept { return buffer; }
@@ -108,7 +108,7 @@ typename DataStream<Time>::LoopEnd DataStream<Time>::run_simple_loop(const IoPat
         for (std::uint64_t* step = steps.data() + 1; step != last;) {
             std::uint64_t* const begin = step - 1;
             *begin = local_path.now();
-            // What began before the slice is spread by handle_event(), one operation at a time.
+            // handle_event() divides operations that began before the slice among slices, one operation at a time.
             const std::uint64_t event_at = *begin < this->slice_start_ ? 0 : this->next_event_;
             const std::uint64_t until = std::min(event_at, *begin + glance);
             std::uint64_t end = 0;

@@ -81,7 +81,7 @@ struct StreamJob {
     std::span<std::byte> memory;
     /// Reads the layout of a file; empty where the file system has none.
     StripeQuery query_stripes;
-    /// Where operations are counted by target. Empty: each stream has a meter of its own. Streams that share one never
+    /// Counts operations by target. Empty: each stream has its own meter. Streams that share one never
     /// run at the same time and have one clock.
     std::shared_ptr<meters::TargetMeter> target_meter;
 };

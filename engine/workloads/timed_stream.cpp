@@ -131,7 +131,7 @@ bool TimedStream<Time>::handle_event(std::uint64_t from, std::uint64_t to, std::
     if (to < deadline_tick_) {
         return false;
     }
-    // What was in flight at the deadline counts in proportion: known to a fraction of one operation.
+    // Operations in flight at the deadline count in proportion: the error is a fraction of one operation.
     const std::uint64_t before = deadline_tick_ > from ? deadline_tick_ - from : 0;
     const auto part = to > from ? static_cast<std::uint64_t>(static_cast<uint128>(length) * before / (to - from)) : 0;
     const bool first = !deadline_passed_;

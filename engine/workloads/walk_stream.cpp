@@ -33,7 +33,7 @@ std::vector<std::byte>& WalkStream<Time>::listing_buffer(std::size_t depth) {
     return buffers_[depth];
 }
 
-/// Where the walk begins, below the run directory.
+/// Directories at which the walk begins, below the run directory.
 template <class Time>
 std::vector<std::string> WalkStream<Time>::list_roots() const {
     std::vector<std::string> list;

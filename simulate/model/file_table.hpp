@@ -32,7 +32,7 @@ struct FileState {
     bool extend_allocation(std::uint64_t end) noexcept;
 };
 
-/// Where an offset of a file is stored.
+/// Storage location of an offset of a file.
 struct StripeLocation {
     std::uint32_t target = 0;
     std::uint64_t object_offset = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long each part of a machine was busy, and which one limits a phase.
+// Busy time of each part of a machine, and the part that limits a phase.
 #pragma once
 
 #include <cstddef>

@@ -106,7 +106,7 @@ void ClientCache::begin_buffered_read(std::uint32_t call) {
     calls_.finish(call, timeline_.now());
 }
 
-/// Where the requests of a sequential read end. The window of read-ahead doubles when half of it was read. On clients
+/// End offset of the requests of a sequential read. The read-ahead window doubles when half of it was read. On clients
 /// with a total (Lustre) it moves and grows by one request at a time instead, as far as the other streams leave room.
 std::uint64_t ClientCache::plan_read_ahead(ClientStream& stream, const Client& client, const ModelOperation& operation,
                                            std::uint64_t until) const {

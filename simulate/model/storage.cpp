@@ -207,7 +207,7 @@ ServiceTimes serve_request(StorageTarget& target, Medium* medium, const MediaReq
                            : now;
     const double share = remaining_rate_share(target, medium, request.drive_position);
     ServiceTimes times{ready, ready};
-    // Where the drives have no rate, the target's rate is that of its drives together.
+    // If the drives have no rate, the target's rate is the total rate of its drives.
     const bool is_drive_rate = medium != nullptr && medium->description.rate.write <= 0;
     if (const double rate = target.description.rate.of(request.is_write); rate > 0 && !is_drive_rate) {
         const Time time = transfer_time(static_cast<double>(request.length), rate * share);

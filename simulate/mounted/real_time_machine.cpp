@@ -151,7 +151,7 @@ void RealTimeMachine::stop_expecting(CallingThread& thread) {
     }
 }
 
-/// How long the machine waits after an answer. A thread with other calls in flight may wait for these first.
+/// Time that the machine waits after an answer. A thread with other calls in flight may wait for these first.
 Time RealTimeMachine::current_patience(const CallingThread& thread) {
     return thread.in_flight > 0 ? thread.patience / 8 : thread.patience;
 }

@@ -7,8 +7,8 @@
 
 namespace sonde::simulate {
 
-/// Adds the log of local storage, the paths from its nodes to its controllers, and the controllers and enclosures of
-/// all targets.
+/// Adds links for the file-system log on local storage, the paths from nodes to controllers, and the controllers and
+/// enclosures of all targets.
 void add_storage_links(SystemModel& site, const SystemParts& system);
 
 }  // namespace sonde::simulate

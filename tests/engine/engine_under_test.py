@@ -185,7 +185,7 @@ class Running:
         return [pid for pid in self.processes() if read_parent_pid(pid) == self.process.pid]
 
     def text(self) -> str:
-        """What this start has added to the record so far."""
+        """The text that this start of the engine has added to the record so far."""
         if self.record is None or not self.record.exists():
             return ""
         with self.record.open(encoding="utf-8") as file:

@@ -16,7 +16,7 @@
 
 namespace sonde::tests {
 
-/// What the child's check returned as text; "died of signal N" or "died with exit code N" when it did not return.
+/// Text that the child's check returned; "died of signal N" or "died with exit code N" when it did not return.
 inline std::string in_child(const std::function<std::string()>& check) {
     int ends[2] = {-1, -1};
     if (::pipe(ends) != 0) {

@@ -52,7 +52,7 @@ def name_drive(drive_number: int) -> str:
 
 
 def print_detail(array: PrintedArray) -> str:
-    """What mdadm --detail prints of an array."""
+    """Output of mdadm --detail for an array."""
     rows = "".join(f"{slot:8}{8:8}{16 * slot:9}{slot:9}      active sync   /dev/{name_drive(number)}\n"
                    for slot, number in enumerate(array.drives))  # fmt: skip
     rows += "".join(f"{20 + number:8}{8:8}{16:9}        -      spare   /dev/{name_drive(number)}\n"
@@ -79,7 +79,7 @@ Consistency Policy : bitmap
 
 
 def print_links(link_count: int = 14, folder: str = PATHS, name_suffix: str = "-lun-0") -> str:
-    """What find prints of the links to the drives."""
+    """Output of find for the links to the drives."""
     return "".join(f"{folder}{number}{name_suffix} ../../{name_drive(number)}\n" for number in range(link_count))
 
 

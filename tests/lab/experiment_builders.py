@@ -14,13 +14,13 @@ SIZES = {"paths": "data.access.transfer", "values": ["4KiB", "64KiB"]}
 
 
 def build_experiment(**members: Any) -> Experiment:
-    """Of one plan; a member that is None is left out."""
+    """Builds an experiment of one plan; members that are None are omitted."""
     document = {"schema": "sonde-experiment/2", "plan": PLAN} | members
     return make_experiment({name: value for name, value in document.items() if value is not None}, "x.toml")
 
 
 def make_experiment_with_plans(**members: Any) -> Experiment:
-    """Of two plans, the second of which has one phase more."""
+    """Builds an experiment of two plans; the second has one phase more than the first."""
     two = {"phases": [*PHASES, {"id": "s", "op": "stat"}]}
     document = {"schema": "sonde-experiment/2", "plans": [{"id": "a", "plan": PLAN}, {"id": "b", "plan": two}]}
     return make_experiment(document | members, "x.toml")

@@ -17,7 +17,7 @@ MIB = 1 << 20
 def run_with(
     phase: PhaseRecord, system: FileSystemFacts | None = None, status: str = "done", **plan: Any
 ) -> RecordedRun:
-    """On one node, of 16 GiB, called nid1."""
+    """A run on one node with 16 GiB of memory, named nid1."""
     record = RecordReader()
     record.nodes.append(
         NodeLine(node=0, host="nid1", memory_bytes=1 << 34, file_system=system or FileSystemFacts("ext4"))
@@ -30,7 +30,7 @@ def run_with(
 def make_phase(
     op: str = "read", moved: int = 100 * MIB, operation_count: int = 100, seconds: float = 3.0, **begin: Any
 ) -> PhaseRecord:
-    """So many bytes and operations in so many seconds."""
+    """A phase that moved these bytes with these operations in these seconds."""
     rate = Rate(moved, operation_count, seconds, moved / seconds, operation_count / seconds)
     end = PhaseEndLine(
         phase="p",

@@ -90,7 +90,7 @@ def _texts(*texts: str) -> Callable[[], Sequence[bytes]]:
 
 
 def _read_record(path: Path) -> None:
-    """As `sonde show` and `sonde list` do after a run was lost."""
+    """Reads a record like `sonde show` and `sonde list` after a run was lost."""
     run = read_recorded_run_folder(path.parent)
     for phase in run.record.phases.values():
         assess_phase_rate(run, phase)
@@ -100,7 +100,7 @@ def _read_record(path: Path) -> None:
 
 
 def _read_summary(path: Path) -> None:
-    """As the index does, which lists what it cannot read with the reason."""
+    """Reads a summary like the index, which lists unreadable runs with the reason."""
     read_folder_rows(path.parent, path.parent.name, 0)
     read_summary(path.parent)
 

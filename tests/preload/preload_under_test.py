@@ -55,7 +55,7 @@ class Preload:
     library: Path
 
     def environment(self, **variables: str) -> dict[str, str]:
-        """That of this process with the library in front of libc."""
+        """The environment of this process with the library preloaded."""
         plain = {name: value for name, value in os.environ.items() if name not in OURS}
         return {**plain, "LD_PRELOAD": str(self.library), **variables}
 

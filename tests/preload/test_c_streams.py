@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def written(preload: Preload, program: Program, folder: Path, params: str, *arguments: str) -> int:
-    """How many calls wrote data until the last record; the file must be as it must be."""
+    """Number of calls that wrote data until the last record. Checks the content of the file."""
     done = preload.run([program("c_stream"), folder / "file", *arguments], folder, IOBUF_PARAMS=params)
     assert done.returncode == 0, done.stderr
     assert (folder / "file").read_text(encoding="ascii") == FILE_CONTENT

@@ -59,7 +59,7 @@ def test_our_exerciser_on_a_disk(preload: Preload, program: Program, tmp_path: P
 
 
 def test_exerciser_detects_a_wrong_byte(program: Program, preload: Preload, tmp_path: Path) -> None:
-    """With a library in between that changes one byte after every fiftieth write."""
+    """A library between them changes one byte after every 50th write."""
     source = tmp_path / "liar.c"
     source.write_text(
         "#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <unistd.h>\n"

@@ -66,7 +66,7 @@ BUILDERS: dict[str, Callable[[Path], list[str]]] = {
 
 @pytest.fixture(scope="module", params=BUILDERS)
 def language_command(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """A program in one language that writes and reads small records."""
+    """Command of a program in one language that writes and reads small records."""
     return BUILDERS[request.param](tmp_path_factory.mktemp(request.param))
 
 
@@ -96,5 +96,5 @@ def test_bubblewrap_sees_no_difference(preload: Preload, plain: Plain, tmp_path:
 
 @PARAMS
 def test_eatmydata_sees_no_difference(preload: Preload, plain: Plain, tmp_path: Path, params: str) -> None:
-    """It puts its own library in front of libc too."""
+    """eatmydata preloads a library too."""
     require_same(preload, plain, tmp_path, [require_tool("eatmydata"), "bash", "-c", RECORDS], params)

@@ -49,7 +49,7 @@ def compare(preload: Preload, world: Path, folder: Path, lines: Sequence[str]) -
 def test_every_pair_of_operations_of_two_processes_in_every_order(
     preload: Preload, program: Program, memory: Path
 ) -> None:
-    """One operation of each, with a write before and a look afterwards."""
+    """Each process executes one operation; a write precedes both, and a read follows."""
     lines = [
         f"{order} w{first} {second}s"
         for first, second in itertools.product(OPERATIONS, repeat=2)

@@ -43,7 +43,7 @@ def test_no_report_is_written_through_a_link(preload: Preload, tmp_path: Path, k
 @pytest.mark.root
 @pytest.mark.parametrize("names", [1, 64])
 def test_shared_memory_file_of_another_user_is_not_trusted(preload: Preload, tmp_path: Path, names: int) -> None:
-    """One takes another name then; where all are taken nobody is noticed, and the report says so."""
+    """The library uses another name; when all names are taken, it detects no other process, and the report says so."""
     if os.geteuid() != 0:
         pytest.skip("needs two users")
     user = 54321 + names

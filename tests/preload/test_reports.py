@@ -141,7 +141,7 @@ os.close(fd)
 
 @pytest.mark.parametrize("mapped", ["removed", "still there"])
 def test_lock_on_reused_inode_number_ends_nothing(preload: Preload, tmp_path: Path, mapped: str) -> None:
-    """As Open MPI does it: files of its own are mapped and removed, then a file of the program is locked."""
+    """Like Open MPI: maps and removes own files, then locks a file of the program."""
     (tmp_path / "lines").mkdir()
     done = preload.run(
         [PYTHON, "-S", "-c", MAPPED, mapped],

@@ -105,7 +105,7 @@ def test_dd(preload: Preload, plain: Plain, tmp_path: Path, tree: Path, params: 
 
 @every_setting
 def test_sort(preload: Preload, plain: Plain, tmp_path: Path, tree: Path, params: str) -> None:
-    """With little memory: through files of its own."""
+    """With little memory sort uses temporary files."""
     script = f"""
         export LC_ALL=C; cat {tree}/folder*/* > all
         sort -S 64k --batch-size=4 -T . all -o sorted; sort -c sorted; rm all"""
@@ -282,7 +282,7 @@ def test_packages_of_python(
     "module", ["test_fileio", "test_file", "test_largefile", "test_mmap", "test_fcntl", "test_sqlite3"]
 )
 def test_modules_of_python_itself(preload: Preload, tmp_path: Path, module: str) -> None:
-    """Those that take a second; the outcome of each single test is compared."""
+    """Runs the test modules of Python that take about a second; compares the result of each test."""
     python = os.path.realpath(sys.executable)
     command = [python, "-m", "test", "-v", "--tempdir", ".", module]
 

@@ -118,7 +118,7 @@ with_each_option = "name,scenario,params"
 def outcomes(
     preload: Preload, plain: Plain, program: Path, scenario: str, folder: Path, params: str
 ) -> tuple[Outcome, Outcome]:
-    """Without the library, and with it."""
+    """Outcomes of the scenario without the library and with it."""
     folder.chmod(0o777)
     without = plain([program, scenario], folder)
     assert without.code == 0, without.out
@@ -197,7 +197,7 @@ def test_other_processes_see_the_data_when_the_file_is_closed(
 def test_files_accessed_by_raw_system_calls_end_up_complete(
     preload: Preload, same_program: Program, plain: Plain, tmp_path: Path, name: str, scenario: str, params: str
 ) -> None:
-    """They may find less than was written. In the end it is all there."""
+    """Raw system calls may read less than was written; at the end the files are complete."""
     without, under = outcomes(preload, plain, same_program(name), scenario, tmp_path, params)
     assert (under.code, under.files) == (without.code, without.files)
 
@@ -233,7 +233,7 @@ def test_processes_with_shared_memory_are_noticed_and_not_buffered(
 
 @pytest.mark.parametrize("params", PARAMS_BY_NAME.values(), ids=PARAMS_BY_NAME.keys())
 def test_lock_on_mapped_file_ends_all_buffering(preload: Preload, tmp_path: Path, params: str) -> None:
-    """As SQLite and LMDB do. A lock alone, and a map alone, do not."""
+    """A lock and a map of one file together, as in SQLite and LMDB, end buffering; one of them alone does not."""
     program = """
 import fcntl, mmap, os, sys
 def write(name):

@@ -121,13 +121,13 @@ class Ceph:
         self.room.until(lambda: _all_active(self.ceph("pg", "stat")), "placement groups did not become active")
 
     def _begin(self, number: int) -> None:
-        """On a machine with much to do one start in some does not reach the monitor in time."""
+        """On a busy machine some starts do not reach the monitor in time."""
         command = ("ceph-osd", "-i", str(number), *_AS_ROOT)
         self.room.until(lambda: self.room.run(*command, check=False).returncode == 0, f"osd.{number} did not start")
 
 
 def _all_active(status: str) -> bool:
-    """Of "24 pgs: 24 active+clean; 3 MiB data, …"."""
+    """Parses "24 pgs: 24 active+clean; 3 MiB data, …"."""
     every, _, states = status.partition(";")[0].partition(" pgs: ")
     return states == f"{every} active+clean"
 

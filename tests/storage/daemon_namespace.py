@@ -112,7 +112,7 @@ class Room:
         return done
 
     def output_of(self, *arguments: str) -> str:
-        """What `words` print inside."""
+        """Output of a command that runs inside the namespace."""
         return self.run(*arguments).stdout
 
     def blocks(self, path: Path) -> int:

@@ -71,7 +71,7 @@ class Gluster:
         return {f"{host}:{brick}" for brick, host in re.findall(r"<POSIX\(([^)]*)\):([^:>]*):", attribute)}
 
     def held(self, volume: str, name: str) -> dict[str, int]:
-        """By brick the bytes of the files called `name` on its disk, independent of Gluster's reports."""
+        """Bytes of the files named `name` on the disk of each brick, independent of Gluster's reports."""
         bytes_by_brick = {}
         for brick in self.bricks:
             sizes = self.room.output_of(
@@ -83,7 +83,7 @@ class Gluster:
         return bytes_by_brick
 
     def pid(self, number: int) -> int:
-        """Of the process that serves brick `number` of the volume that distributes, as it is called in the room."""
+        """Process id, inside the namespace, of the server of brick `number` of the distributed volume."""
         (file,) = self.room.output_of("sh", "-c", f"ls /run/gluster/vols/distribute/*-b{number + 1}-*.pid").split()
         return int(self.room.output_of("cat", file))
 
@@ -94,7 +94,7 @@ class Gluster:
         self.room.run("/bin/sh", "-c", f"kill -KILL {self.pid(number)}")
 
     def to_fill(self, mebibytes: int) -> str:
-        """Whatever the bricks have but that is taken."""
+        """Command that fills the bricks until `mebibytes` remain in total."""
         each = (mebibytes << 20) // _BRICKS
         room = "$(($(stat -f -c '%a * %S' $brick) - " + f"{each}))"
         return f"for brick in {' '.join(map(str, self.bricks))}; do fallocate -l {room} $brick/filler || exit 1; done"

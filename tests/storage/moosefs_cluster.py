@@ -103,7 +103,7 @@ class MooseFS:
         self.room.run("mfschunkserver", "-c", f"/etc/mfs/server{number}.cfg", "start")
 
     def settled(self) -> None:
-        """Without a server there is less space (in blocks of 64 KiB)."""
+        """Waits until the free space (in blocks of 64 KiB) shows that all servers are present."""
         self.room.until(
             lambda: self.room.blocks(self.mount_path) > 0.9 * _SERVERS * _DISK_MIB * 16, "a chunk server is away"
         )

@@ -34,7 +34,7 @@ class Storage(Protocol):
         ...
 
     def targets_of(self, path: Path) -> set[str]:
-        """Where the first bytes of a file are, as the system's own tools say, by the names of targets."""
+        """Names of the targets that store the first bytes of a file, as the system's tools report them."""
         ...
 
     def pid(self, number: int) -> int:
@@ -60,7 +60,7 @@ class Storage(Protocol):
         ...
 
     def hang(self, number: int) -> None:
-        """It keeps its connections and says nothing."""
+        """Stops a server that keeps its connections and no longer answers."""
         ...
 
     def wake(self, number: int) -> None:

@@ -68,7 +68,7 @@ def test_lost_server_is_one_sentence_and_keeps_finished_phases(storage: Storage,
 
 
 def test_client_continues_when_a_killed_server_returns(storage: Storage, user: User) -> None:
-    """It has no limit of its own; so the run waits too, and measures to its end."""
+    """The client has no timeout, so the run waits for the server and then completes."""
     if not isinstance(storage, Ceph):
         pytest.skip("clients of CephFS wait however long")
     going = start_run_to_interrupt(storage, user, storage.mount_path, 20)

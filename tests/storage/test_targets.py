@@ -109,7 +109,7 @@ def test_silent_monitors_report_the_pool_instead_of_osds(storage: Storage, user:
 
 
 def slow_ones(phase: PhaseRecord) -> list[SlowTarget]:
-    """By operations and by whole files."""
+    """Slow targets by operation latency and by rates of complete files."""
     rates = collect_target_rates(phase, counts_operations=False)
     print(
         *(f"{target.name}: {len(target.rates)} files of {median(target.rates) / 1e6:.1f} MB/s" for target in rates),

@@ -62,7 +62,7 @@ def test_data_closed_by_a_client_is_visible_to_another_client(storage: Storage, 
         return hashlib.sha256(content(first)).hexdigest()
 
     def sees_content(first: int) -> bool:
-        """Whether the system itself shows it to the other client."""
+        """Whether the storage system shows the content to the other client."""
         return storage.room.output_of("sha256sum", str(storage.second / name)).split()[0] == hash_expected_content(
             first
         )

@@ -332,7 +332,7 @@ def test_each_dialect_has_its_page() -> None:
 
 
 def test_an_operation_that_the_table_lacks_does_not_compile(source_copy: Path) -> None:
-    """So nobody can forget its row: then all that asks the table knows the operation."""
+    """The compiler requires a row for each operation, so every user of the table knows the operation."""
     header = source_copy / "engine" / "plan" / "operations.hpp"
     insert(header, "    readdir,\n", "    nap,\n")
     command = ["c++", "-std=c++20", "-fsyntax-only", "-Iengine", "engine/plan/operations.cpp"]

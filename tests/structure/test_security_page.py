@@ -12,7 +12,7 @@ NAMED_SOURCE = re.compile(r"`((?:[\w.-]+/)*[\w.-]+\.(?:py|cpp))`")
 
 
 def find_missing_files(text: str) -> list[str]:
-    """Sources named in backticks that do not exist. A bare name lies in the folder of the path before it."""
+    """Sources named in backticks that do not exist. A name without a folder is in the folder of the preceding path."""
     missing = []
     folder = Path()
     for name in NAMED_SOURCE.findall(text):

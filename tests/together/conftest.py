@@ -46,7 +46,7 @@ def warm_process() -> Iterator[WarmSonde]:
 
 @pytest.fixture(scope="session")
 def warm_program(warm_process: WarmSonde, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A program that does what `sonde` does, without its start."""
+    """A program that behaves like `sonde` and starts faster."""
     return warm_process.write_program(tmp_path_factory.mktemp("programs") / "sonde")
 
 

@@ -64,7 +64,7 @@ class Slurm:
         self._start("unshare", "-m", "-u", "sh", "-c", f"hostname {node} && mount -t tmpfs none /dev/shm && {slurmd}")
 
     def kill_node(self, node: str) -> None:
-        """As when a machine loses its power: slurmd and what it started for jobs end at once."""
+        """Simulates a power loss of a machine: slurmd and its job processes end at once."""
         roots = [int((self.folder / f"slurmd.{node}.pid").read_text()), *_steps(self.folder / node)]
         for pid in [*roots, *(child for root in roots for child in _descendants(root))]:
             with contextlib.suppress(ProcessLookupError):

@@ -241,7 +241,7 @@ def watch_page(folder: Path) -> None:
 
 
 def route_page(folder: Path) -> None:
-    """What a host of the worked example has."""
+    """Outputs of a host of the worked example."""
     source = ROOT / "tests" / "data" / "routes"
     for name, other in {
         "rule-ib1": "storage-rule-interface",

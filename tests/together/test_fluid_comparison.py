@@ -48,7 +48,7 @@ def test_transfer_limited_by_two_links_is_detected() -> None:
 
 @pytest.fixture(scope="module")
 def program() -> Path:
-    """As the build made it; else there is none of this tree."""
+    """The program from the build tree; skips the test when this tree has none."""
     built = sorted(ROOT.glob("build/*/bench/sonde-bench-flows"), key=lambda path: path.stat().st_mtime)
     if not built:
         pytest.skip("sonde-bench-flows is not built here")

@@ -33,7 +33,7 @@ Mount = Callable[..., Path]
 
 @pytest.fixture
 def untimed_mount(mount_model: Mount) -> Path:
-    """Without the machine's time: for what is about bytes and names alone."""
+    """A mount without simulated time, for tests of bytes and names only."""
     return mount_model("--no-cost")
 
 

@@ -44,7 +44,7 @@ PLAN = {
 
 
 def find_build() -> Path:
-    """The newest build tree with both programs. Skips the test where there is none that ninja can link."""
+    """The newest build tree with both programs. Skips the test when there is none or ninja is missing."""
     trees = [
         path.parent for path in ROOT.glob("build/*/build.ninja") if all((path.parent / p).is_file() for p in PROGRAMS)
     ]

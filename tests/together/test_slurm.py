@@ -239,7 +239,7 @@ def test_tasks_of_a_step_are_ranks_of_one_run(sonde: Sonde, tmp_path: Path) -> N
 
 
 def test_fleet_array_gives_the_same_table_as_a_single_machine(slurm: Slurm, tmp_path: Path) -> None:
-    """All logs of the `darshan` wheel, with the command of the page on advice."""
+    """Ranks all logs of the `darshan` wheel by the command that the page on advice shows."""
     darshan = pytest.importorskip("darshan")
     duckdb = pytest.importorskip("duckdb")
     logs = sorted(Path(darshan.__file__).parent.rglob("*.darshan"))

@@ -268,7 +268,7 @@ class Human final : public OutputLayout {
                      s.api.c_str(), static_cast<long long>(s.reference));
     }
 
-    /// How far the tasks had come when the deadline passed, and to which count all then went on. IOR takes the call
+    /// Progress of the tasks at the deadline, and the count to which all then continued. IOR takes the call
     /// that was under way for done; here it is not.
     void print_stonewall(const IorTest& test, const IorMeasurement& measurement) {
         if (measurement.tasks.empty()) {

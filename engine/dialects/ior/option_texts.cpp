@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What people read of the options: the help, and where an option of an older IOR has gone.
+// Help texts of the options, and hints on the replacements of options of older IOR versions.
 #include "dialects/ior/options.hpp"
 
 #include <algorithm>

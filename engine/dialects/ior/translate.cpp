@@ -170,7 +170,7 @@ ordered_json before_of(const IorSettings& s, const TaskPlacement& placement) {
     return before;
 }
 
-/// What new files get, as `target.striping`; empty: nothing was asked for. IOR sets stripes with its POSIX interface.
+/// The striping of new files, as `target.striping`; empty: not requested. IOR sets stripes with its POSIX interface.
 ordered_json striping_of(const IorSettings& s) {
     ordered_json striping = ordered_json::object();
     if (s.api != "POSIX") {

@@ -131,7 +131,7 @@ class WorkbenchSession final : public Session {
         return std::nullopt;
     }
 
-    /// How many objects of each set the last iteration has moved on by.
+    /// Number of objects by which the last iteration advanced the window of each set.
     std::uint64_t rounds() const {
         if (settings_.stonewall_s == 0 || measured_.task_calls.empty()) {
             return settings_.objects;

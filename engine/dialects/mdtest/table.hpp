@@ -9,7 +9,7 @@
 
 namespace sonde::dialects::mdtest {
 
-/// From -v on: what was asked for. `Rank   0 Line …` as mdtest 4.1 has it, because scripts cut there.
+/// With -v: the settings of the run. Lines begin with `Rank   0 Line …` as in mdtest 4.1, because scripts parse that.
 void print_settings(std::ostream& out, const MdtestSettings& settings);
 /// From -v on: seconds and rate of each test of each iteration.
 void print_tests(std::ostream& out, const MdtestResults& results, const MdtestSettings& settings,

@@ -40,7 +40,7 @@ struct TreeCounts {
 /// `expected`: items that a run before has created. Throws plan::PlanError when there are too many directories.
 TreeCounts count_tree(const MdtestSettings& settings, std::optional<std::uint64_t> expected);
 
-/// How far -N shifts: by whole nodes where ranks are laid out node by node, as mdtest does.
+/// Number of tasks by which -N shifts: complete nodes where ranks fill one node after the other, as in mdtest.
 int shift_of(const MdtestSettings& settings, const SessionSetup& setup);
 
 /// The id of a phase, and back.

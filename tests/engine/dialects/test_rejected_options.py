@@ -77,7 +77,7 @@ CASES = [
 
 
 def find_row(tool: str, option: str) -> str:
-    """What the page says of an option; a row may name many (`--dfs.*`)."""
+    """The page's table row of an option; a row may cover several options (`--dfs.*`)."""
     options = (PAGES / f"{tool}.md").read_text(encoding="utf-8").partition("## Options\n")[2]
     for line in options.splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")] if line.startswith("|") else []

@@ -177,7 +177,7 @@ def test_a_manifest_that_is_no_file_is_not_opened(engine: Engine, target: Path, 
 
 
 def test_run_directory_without_manifest_is_reported_and_preserved(engine: Engine, target: Path) -> None:
-    """As when the server that holds the manifest is away."""
+    """A directory has no manifest, for example, while the server that stores it is down."""
     like, others = target / "sonde-20261123T031203Z-dying-68133f98", target / "sonde-2.0"
     for folder in (like, others):
         folder.mkdir()

@@ -62,7 +62,7 @@ def test_memory_does_not_grow_with_the_length_of_a_run(engine: Engine, target: P
 
 
 def test_each_of_many_tasks_uses_at_most_128_kib(engine: Engine, target: Path, tmp_path: Path) -> None:
-    """What 704 tasks more take, each with buffers for writing, for reading and for checking, all meters and its stack.
+    """Memory of 704 additional tasks, each with buffers for writes, reads and verification, all meters and its stack.
 
     Both numbers of tasks are so large that tasks share the content they write; a few have it for themselves.
     """
@@ -87,7 +87,7 @@ def test_each_of_many_tasks_uses_at_most_128_kib(engine: Engine, target: Path, t
 
 
 def test_memory_use_does_not_depend_on_the_duration(engine: Engine, target: Path, tmp_path: Path) -> None:
-    """With a clock that needs no waiting: slices of a millisecond double until they are minutes wide."""
+    """The virtual clock makes long runs fast: slices of 1 ms double until they are minutes wide."""
     peaks: list[int] = []
     for seconds in (1, 24 * 3600):
         plan = write_plan(

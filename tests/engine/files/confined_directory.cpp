@@ -34,7 +34,7 @@ bool is_link_error(int error) {
     return error == ELOOP || error == ENOTDIR;
 }
 
-/// What a process finds that the kernel refuses openat2(2) with `error`: "found, link refused" when all is well.
+/// Result in a process for which openat2(2) fails with `error`: "found, link refused" when all is correct.
 std::string resolve_without_openat2(const std::string& path, int error) {
     return sonde::tests::in_child([&]() -> std::string {
         if (!sonde::tests::forbid(SYS_openat2, static_cast<unsigned>(error))) {

@@ -21,7 +21,7 @@ NOBODY = 65534
 
 @pytest.fixture(scope="module")
 def second_user() -> Iterator[int]:
-    """The number of a user made for these tests, or of nobody where users cannot be made."""
+    """User id of a user created for these tests, or of nobody when users cannot be created."""
     name = f"sonde-test-{os.getpid()}"
     command = ["useradd", "--no-create-home", "--no-log-init", name]
     is_created = False

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whose manifests count, and that one is written through no link.
+// The owners whose manifests count, and that no manifest is written through a link.
 #include "files/manifest.hpp"
 
 #include "../temporary_folder.hpp"

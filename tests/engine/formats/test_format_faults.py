@@ -51,7 +51,7 @@ def test_file_system_without_room_is_refused(run_plan: RunPlan, small_mount: Pat
 def run_while_filled(
     run_plan: RunPlan, mount: Path, data: dict[str, Any], variables: dict[str, str]
 ) -> subprocess.CompletedProcess[str]:
-    """Another program takes the room after the run has looked."""
+    """Runs a plan while another program fills the file system, after the run has checked its free space."""
     access = {"transfer": 65536, "block": 1 << 20, "segments": 2}
     plan = make_plan(mount, access=access, **data)
     plan["target"]["keep"] = False
@@ -177,7 +177,7 @@ def list_engines(running: Running) -> list[int]:
 def test_killed_run_is_cleaned(
     hdf5_engine: str, openmpi_launcher: start_ranks.Launcher, tmp_path: Path, backend: str, mapping: str, victim: str
 ) -> None:
-    """By the manifest, and the next run of the same plan finds nothing of it."""
+    """`clean` removes the files that the manifest lists; the next run of the same plan finds an empty directory."""
     target = tmp_path / "target"
     target.mkdir()
     plan = make_plan(target, backend=backend, files={"mapping": mapping}, verify="none")

@@ -107,7 +107,7 @@ def test_verification_sees_the_bytes_that_the_gpu_got(
 
 
 def test_written_bytes_come_from_the_gpu(engine: Engine, target: Path, driver: str) -> None:
-    """What is changed in the memory of the GPU is found on storage by a phase without one."""
+    """The fake driver corrupts GPU memory; a phase without a GPU then finds the wrong bytes on storage."""
     plan = make_plan(target)
     plan["phases"][1].update({"io": {"gpus": []}, "verify": "on_read"})
     result = engine.run(plan, env={"SONDE_CUDA_LIBRARY": driver, "FAKE_CUDA_CORRUPT": "1"})

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What BeeGFS, CephFS and GPFS say of a file, as it was recorded where they run, and what is no such text.
+// Layouts of files as recorded on BeeGFS, CephFS and GPFS, and texts that are no layouts.
 #include "layouts/layout_queries.hpp"
 
 #include "layouts/beegfs.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a stream counts begins at nothing, and lies where its neighbors do not.
+// The counts of a stream begin at 0 and share no memory with its neighbors.
 #include "meters/stream_meter.hpp"
 
 #include "meters/clock.hpp"

@@ -108,7 +108,7 @@ def test_changed_byte_is_detected_and_the_phase_completes(engine: Engine, target
 
 
 def test_renamed_objects_are_detected_by_their_content(engine: Engine, target: Path) -> None:
-    """With content that says its place, two objects that changed names are both wrong."""
+    """Content identifies its object, so after an exchange of two names both objects mismatch."""
     payload_members: dict[str, Any] = {
         "payload": {"kind": "ior_offset", "seed": 7},
         "file": {"write": 8192, "read": 8192},

@@ -173,7 +173,7 @@ TEST_CASE("tree naming accepts exactly the names of its rule") {
 
 namespace {
 
-/// What was looked at, and what is known about it: by `word`, what findings say of where names came from.
+/// Returns the finding of a stat phase on the source of its names (cache or servers) after a change by `with`.
 std::string said_of_names(const std::function<void(plan::Phase&, results::PhaseCircumstances&)>& with) {
     plan::Phase phase;
     phase.id = "stat";

@@ -19,7 +19,7 @@ namespace {
 constexpr std::uint64_t file = 3;
 constexpr std::uint64_t generation = 4;
 
-/// One read of [offset, offset + length) that returns `bytes`.
+/// A read of [offset, offset + length) that returns `bytes`.
 std::optional<Mismatch> judge(Content& content, const std::vector<std::byte>& bytes, std::uint64_t offset,
                               std::uint64_t got = ~0ULL) {
     content.image().set_origin({file, generation});

@@ -54,7 +54,7 @@ double entropy(const Bytes& bytes) {
     return bits;
 }
 
-/// What a compressor that only removes runs of zeros leaves: one token for each run, every other byte as it is.
+/// Output bytes of a compressor that only replaces each run of zeros by one token.
 double without_zero_runs(const Bytes& bytes) {
     std::size_t remaining = 0;
     for (std::size_t i = 0; i < bytes.size();) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said of a file system whose size is 0: a kind that never holds data, or servers that have said nothing yet.
+// Message about a file system of size 0: a kind that never holds data, or servers that have not reported yet.
 #include "runs/target_checks.hpp"
 
 #include <doctest/doctest.h>

@@ -133,7 +133,7 @@ def test_files_with_unknown_layout_are_counted(engine: Engine, target: Path, lay
 
 
 def test_component_chosen_during_write_is_read_again(engine: Engine, target: Path, layout_folder: Path) -> None:
-    """The second component has no targets yet, and stays so: its bytes are nobody's, and the engine asks once."""
+    """The second component has no targets: its bytes count for none, and the engine queries its layout once."""
     parts = [
         (0, 4 * KIB64, pack_lov_layout(KIB64, 0)),
         (4 * KIB64, NO_END, pack_lov_layout(KIB64, requested_stripes=2)),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plan that leaves out all it can means, member by member, and the values that its words stand for.
+// Defaults of omitted members, one by one, and the values of the names in a plan.
 #include "plan/overlay.hpp"
 #include "plan/parse.hpp"
 #include "plan/resolved.hpp"

@@ -112,7 +112,7 @@ class ManyNodes:
         (self.folder / f"env.{node_name}").write_text(commands, encoding="utf-8")
 
     def unplug(self, node_name: str) -> None:
-        """As when its cable is cut: nothing that it says is heard any more, and no connection ends."""
+        """Cuts the cable of a node: its messages are lost, and no connection is closed."""
         self._ip("-n", self.prefix + "head", "link", "set", f"v{self.names.index(node_name) + 1}", "down")
 
     def plug_in(self, node_name: str) -> None:

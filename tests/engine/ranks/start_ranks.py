@@ -41,7 +41,7 @@ class Launcher:
     module: str
 
     def command(self, ranks: int, *arguments: str, variables: dict[str, str] | None = None) -> list[str]:
-        """`ranks` ranks of one program; segments of an MPMD start leave out the launcher itself."""
+        """Arguments for `ranks` ranks of one program without the launcher: one segment of an MPMD start."""
         settings = [
             part.format(name=name, value=value) for name, value in (variables or {}).items() for part in self.variable
         ]

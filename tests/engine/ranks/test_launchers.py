@@ -128,7 +128,7 @@ def test_several_nodes(team_probe: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("victim", [0, 2, 3])
 def test_several_nodes_learn_of_a_death(team_probe: str, tmp_path: Path, victim: int) -> None:
-    """Whoever the launcher leaves alive comes out of the barrier and knows that somebody is gone."""
+    """Processes that the launcher leaves alive leave the barrier and report a lost process."""
     with make_nodes(2, tmp_path) as cluster:
         mpiexec = Path(find_mpich_with_module().start[0])
         command = cluster.mpiexec(

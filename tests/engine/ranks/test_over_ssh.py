@@ -120,7 +120,7 @@ def read_arguments(pid: int) -> list[bytes]:
 
 
 def find_process_of_second_host(running: Running) -> int:
-    """One that the node command of n2 has started; the root is on n1."""
+    """Process id of an engine process that the node command of n2 started; the root is on n1."""
     commands = find_processes(running, "ssh-node")
     others = {pid for pid, environment in iterate_environments() if b"SONDE_SSH_HOST=n2\0" in environment}
     return max(pid for pid in find_processes(running, "run") if pid in others and read_parent_pid(pid) in commands)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is found in phases about names, each at its limit, with figures worked out by hand.
+// Findings in phases on names, each just below and above its limit, with numbers computed by hand.
 #include "results/tree_findings.hpp"
 #include "named_findings.hpp"
 

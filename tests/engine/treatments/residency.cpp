@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much of a file is in the page cache: a wrong answer lets a memory speed pass for a storage speed.
+// Share of a file in the page cache: with a wrong share the speed of memory would count as that of storage.
 #include "treatments/residency.hpp"
 
 #include "../in_child.hpp"

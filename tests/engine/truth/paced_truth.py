@@ -41,7 +41,7 @@ def parse_quantity(text: str | float) -> float:
 
 
 class ServedTime:
-    """How many bytes a server has moved by a time, and when it has moved so many."""
+    """Bytes that a server has transferred at a time, and the time at which it has transferred a number of bytes."""
 
     def __init__(self, paced: Plan, task: int) -> None:
         steps = paced.get("schedule") or [{"at": 0, "rate": paced["rate"]}]
@@ -90,7 +90,7 @@ class Task:
 
     @cached_property
     def ends(self) -> list[float]:
-        """Not to be asked before the last operation has been added."""
+        """End times of all operations; valid only after the last operation was added."""
         return [end for _, end in self.spans]
 
     def until(self, time: float) -> float:
@@ -145,7 +145,7 @@ class Truth:
 
 
 class Server:
-    """One task at work: operations up to a count or a time, as often as anybody wants."""
+    """A task that executes operations up to a count or a time; may be continued repeatedly."""
 
     def __init__(self, plan: Plan, task: int) -> None:
         data = plan["data"]

@@ -116,7 +116,7 @@ def flatten_lists(lists: list[list[int]]) -> list[int]:
 
 
 def find_owner(plan: Plan, task: int, shift_by: str, shift_distance: int) -> int:
-    """Whose data a reading task reads."""
+    """The task whose data `task` reads under a shift."""
     step = {"none": 0, "tasks": shift_distance, "nodes": shift_distance * count_tasks(plan)}[shift_by]
     return (task + step) % count_tasks(plan)
 

@@ -100,7 +100,7 @@ Place = tuple[str, int]
 
 @dataclass(frozen=True)
 class Setup:
-    """Where the blocks of a run lie."""
+    """Locations of the blocks of a run in its files."""
 
     backend: str
     mapping: str
@@ -212,7 +212,7 @@ DAMAGE_DESCRIPTIONS = {
 
 
 def describe_damage(damage: str, size: str) -> str:
-    """How the error calls the damage."""
+    """The error's description of a kind of damage."""
     if (damage, size) == ("torn", "64KiB"):
         return DAMAGE_DESCRIPTIONS["stale"]  # half of sixteen blocks: all of the first wrong 4 KiB is old
     return DAMAGE_DESCRIPTIONS[damage]

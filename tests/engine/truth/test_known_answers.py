@@ -207,7 +207,7 @@ def test_minimum_time_ends_after_complete_passes(engine: Engine, target: Path) -
 
 @pytest.mark.serial
 def test_the_first_task_to_finish_may_stop_all(engine: Engine, target: Path) -> None:
-    """With a virtual clock nobody waits for anybody, so only the rule's mark and its bound can be told."""
+    """On a virtual clock tasks do not wait for each other, so only the mark of the rule and its limit are checked."""
     phase = {"id": "p", "op": "write", "stop": {"first_done": True}}
     plan = plan_of(target, [(0.0, 20e6)], phase, threads=2, access={"block": 32 * MIB})
     plan["data"]["paced"].update({"virtual_clock": False, "slow_tasks": {"1": 4}})

@@ -14,7 +14,7 @@ from test_known_answers import MIB, STEPPED, check_latency, check_phase_end, pla
 
 
 def find_mpiexec() -> str | None:
-    """That of the Python package mpich: the engine's module for the MPI standard ABI finds its library by it."""
+    """mpiexec of the Python package mpich, whose library the engine's module for the MPI standard ABI loads."""
     places = [Path(sys.prefix) / "bin" / "mpiexec", ROOT / ".venv" / "bin" / "mpiexec"]
     program = next((str(path) for path in places if path.exists()), None)
     return program or shutil.which("mpiexec.hydra")

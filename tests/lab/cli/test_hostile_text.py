@@ -170,7 +170,7 @@ def test_visible_text_is_not_changed(text: str) -> None:
 
 @pytest.mark.parametrize("text", HOSTILE.values())
 def test_terminal_gets_styles_and_nothing_else(text: str) -> None:
-    """On a terminal rich's own codes remain: what is left without the styles holds no control characters."""
+    """rich's style codes reach the terminal; without them the text has no control characters."""
     file = io.StringIO()
     console = _NonCroppingConsole(
         file=file, force_terminal=True, width=80, color_system="standard", legacy_windows=False

@@ -32,7 +32,7 @@ def select(*lines: str) -> EventEvidence:
 
 
 def compute_odds(model: DiagnosisModel, evidence: EventEvidence, first: str, second: str) -> float:
-    """By what the events multiply the odds of the first hypothesis against the second."""
+    """The factor by which the events change the odds of the first hypothesis against the second."""
 
     def read(from_model: DiagnosisModel) -> float:
         probabilities = from_model.compute_posterior([]).hypothesis_probabilities

@@ -43,7 +43,7 @@ def simulate_comparison(
 
 
 def measure_found_share(effect: float, **more: object) -> float:
-    """How often the interval of the ratio leaves out 1."""
+    """Share of simulated comparisons in which the interval of the ratio excludes 1."""
     pairs = (simulate_comparison(effect, seed, **more) for seed in range(COMPARISONS))  # type: ignore[arg-type]
     return sum(compare_rates(before, after).differs for before, after in pairs) / COMPARISONS
 

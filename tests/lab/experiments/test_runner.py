@@ -80,7 +80,7 @@ def test_interrupted_experiment_resumes_missing_runs(archive: Path, target: Path
 
 
 def test_no_run_begins_that_exceeds_time_limit(archive: Path, target: Path) -> None:
-    """What was kept says a second of each run."""
+    """The stored runs took one second each."""
     store = Archive(archive)
     run_fake_experiment(build_request(SIZES, target), store, get_fixed_rates, stop_after=4)
     request = resume_request(store, build_request(SIZES, target), is_required=True)

@@ -54,7 +54,7 @@ def test_the_worst_severity_is_the_verdict(severities: list[str], validity: str)
 def test_findings_implied_by_classification_are_not_repeated(
     classification: Classification, caveats: tuple[str, ...]
 ) -> None:
-    """Of an invalid number the first reason is its classification; remarks weigh on none."""
+    """The first reason of an invalid number is its classification; findings of level remark make no number invalid."""
     phase = make_phase()
     phase.findings += [REMARK, WRONG, WORSE, SHORT, CACHED, NOISY]
     run = run_with(phase)

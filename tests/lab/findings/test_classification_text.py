@@ -82,7 +82,7 @@ IN_MEMORY = (Work("memory", seconds=2.0), Classification.MEMORY, "files on tmpfs
 
 
 def is_text_on_surface(surface: str, text: str) -> bool:
-    """Whether the surface says these words, whichever letter a sentence begins with."""
+    """Whether the surface contains the text; the case of the first letter of a sentence does not matter."""
     return text.lower() in normalize_blanks(surface).lower()
 
 

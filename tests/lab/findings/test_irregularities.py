@@ -95,7 +95,7 @@ def test_slow_task_of_three_and_unnamed_node_are_identified() -> None:
 
 
 def test_dips_of_operations_are_reported_for_operation_phases() -> None:
-    """Of 200 slices of 0.1 s the first five of every 25 are at a third, while the bytes stay the same."""
+    """Of 200 slices of 0.1 s, the first five of every 25 have a third of the operations and the same bytes."""
     random = np.random.default_rng(1)
     rates = 1e6 * np.exp(random.normal(0, 0.1, 200))
     rates[np.arange(200) % 25 < 5] *= 0.3

@@ -196,7 +196,7 @@ def test_two_cells_in_a_row_are_chance_and_three_are_not() -> None:
 
 
 def test_the_first_and_the_last_slice_are_full_in_part_only() -> None:
-    """Of 128 slices two make a cell; the first cell holds the first slice, and is not compared."""
+    """Each cell is two of the 128 slices; the first cell contains the first slice, so it is not compared."""
     moved = make_even_amounts(5, 128)
     moved[2, :6] = 20
     assert find_slow_intervals(make_phase_of_amounts(moved), counts_operations=False) == []

@@ -74,7 +74,7 @@ def make_table_line(columns: tuple[str, ...], *rows: tuple[float | None, ...]) -
 
 
 def make_run_with_phase(phase: PhaseRecord) -> RecordedRun:
-    """Of two nodes, the first of which has a name."""
+    """A run of two nodes, of which the first has a host name."""
     record = RecordReader()
     record.nodes = [NodeLine(node=0, host="alpha")]
     record.phases["p"] = phase

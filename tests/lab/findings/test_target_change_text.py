@@ -21,7 +21,7 @@ NOBODY = make_recorded_run(RecordReader())
 
 
 def make_part_change(part_name: str, relative_rate: float | None, **more: Any) -> PartChange:
-    """One that changed by the factor, with an interval of a tenth on either side."""
+    """A part whose rate changed by the factor, with an interval of ±10 %."""
     verdict = "not known" if relative_rate is None else "slower" if relative_rate < 1 else "faster"
     bounds = (None, None) if relative_rate is None else (relative_rate / 1.1, relative_rate * 1.1)
     change = PartChange(part_name, verdict, "", relative_rate, *bounds, *[None] * 7)  # type: ignore[arg-type]
@@ -150,7 +150,7 @@ def make_even_answers(targets: int = 8, ns: int = 5_000_000) -> tuple[np.ndarray
 
 
 def test_figures_of_both_sides_are_medians_of_the_runs() -> None:
-    """Of targets and of units: the mean latency of an operation, and the bytes."""
+    """Mean operation latency and bytes, for targets and for units."""
     ops, ns = make_even_answers()
     run = run_with(8, 2)
     before = [(run, phase_of(ops * by, ns * by * slow)) for by, slow in ((1, 1), (2, 4), (5, 3))]
@@ -175,7 +175,7 @@ def test_target_rate_is_the_median_of_all_ratios_of_means() -> None:
 
 
 def test_target_comparison_uses_runs_of_the_latest_kind() -> None:
-    """Of the latest run is the kind; runs of another kind have no figures of it."""
+    """The latest run determines the kind of operation; runs of another kind have no figures of that kind."""
     ops, ns = make_even_answers()
     later = ns.copy()
     later[3] *= 4

@@ -59,7 +59,7 @@ def draw_changes(seed: int, slowdown: float, run_count: int) -> LevelChanges:
 
 
 def test_half_speed_target_is_reported_with_a_covering_interval() -> None:
-    """Of 200 such draws 181 name it, of 200 with one run a side 114; another is named once and twice."""
+    """Of 200 such draws, 181 report the target, and 114 with one run a side. One and two report another target."""
     named_count = held = others = 0
     for seed in range(30):
         changed = {change.name: change for change in draw_changes(seed, 2.0, 3).changed_parts}
@@ -75,7 +75,7 @@ def test_half_speed_target_is_reported_with_a_covering_interval() -> None:
 
 @draw_by_day_and_night(60, 150)
 def test_no_change_is_reported_without_a_change(draws: int) -> None:
-    """Of 500 such draws 3 name one, where 0.5 % of all are allowed to be chance."""
+    """Of 500 such draws, 3 report a target; 0.5 % may do so by chance."""
     assert sum(bool(draw_changes(1000 + seed, 1.0, 1).changed_parts) for seed in range(draws)) <= draws / 50
 
 

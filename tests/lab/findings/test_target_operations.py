@@ -204,7 +204,7 @@ def test_busiest_kind_transferred_most_and_selects_the_series() -> None:
 
 
 def make_operation_times(*rows: tuple[float, ...], ops: float = 10.0) -> list[OperationTimes]:
-    """By target what an operation took in each slice, in ns; in each slice `ops` of them."""
+    """Operation latency in ns by target and slice, with `ops` operations in each slice."""
     return [
         OperationTimes(f"t{index}", (ops,) * len(row), tuple(ops * duration_ns for duration_ns in row))
         for index, row in enumerate(rows)
@@ -228,7 +228,7 @@ def test_there_are_five_to_sixteen_blocks_of_eight_operations(ops: float, slices
 
 
 def test_blocks_with_few_operations_or_no_time_are_skipped() -> None:
-    """Where fewer than two targets are left there is no middle one, and nothing is said of the block."""
+    """A block with fewer than two remaining targets has no median, so it is skipped."""
     ops = ((8.0, 4.0, 3.9, 8.0, 8.0, 8.0), (16.0,) * 6, (16.0, 16.0, 16.0, 16.0, 16.0, 0.0))
     ns = ((80.0, 40.0, 39.0, 0.0, 0.0, 80.0), (80.0,) * 6, (80.0, 80.0, 80.0, 80.0, 0.0, 0.0))
     rates = compute_relative_rates(
@@ -263,7 +263,7 @@ def test_outlier_detection_needs_four_values() -> None:
 
 @pytest.mark.parametrize(("targets", "differing_count"), [(11, 0), (12, 2), (17, 0), (18, 3)])
 def test_at_most_a_sixth_of_the_values_are_outliers(targets: int, differing_count: int) -> None:
-    """Of eleven two hide each other, and of seventeen three."""
+    """Of 11 values, two outliers hide each other; of 17 values, three do."""
     out = targets // 6 + (targets % 6 > 0)
     sound = [0.01 * (-1) ** index for index in range(targets - out)]
     deviations = compute_deviations([*[-1.0] * out, *sound])
@@ -285,7 +285,7 @@ def test_the_level_is_shared_by_all_that_are_judged(far: float, room: str) -> No
 
 
 def test_deviation_limit_of_five_values_equals_student_t() -> None:
-    """Of five, Student's t with four degrees of freedom at 0.9995: 8.610."""
+    """For five values the limit is Student's t with four degrees of freedom at 0.9995: 8.610."""
     deviation = _compute_deviation(9.0, np.array([1.0, 2.0, 3.0, 4.0, 5.0]), 5)
     assert deviation.room == pytest.approx(8.610 * 1.5811 * 1.0954, rel=1e-3)
 

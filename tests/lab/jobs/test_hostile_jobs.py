@@ -204,7 +204,7 @@ def test_script_in_a_sticky_archive_is_written(tmp_path: Path) -> None:
 
 @needs_two_users
 def test_sites_file_of_another_user_needs_an_explicit_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where sudo keeps HOME: a sites file is a program."""
+    """With sudo that preserves HOME, root would read a user's sites file, which contains shell commands."""
     path = make_shared_archive(tmp_path, 0o777) / "sites.toml"
     as_neighbor(lambda: path.write_text('[evil]\nscheduler = "slurm"\nlauncher = "srun"\n'))
     with pytest.raises(UserError, match="belongs to user"):

@@ -130,7 +130,7 @@ def test_rotation_between_rounds_loses_no_line(follower: Follower, rotate: Calla
 
 
 def test_several_rotations_between_rounds_lose_no_line(follower: Follower) -> None:
-    """What was read last is in a compressed file meanwhile."""
+    """The log was rotated twice, so the last position is now in a compressed file."""
     follower.append(make_line(1))
     follower.follow()
     for number in range(2, 6):

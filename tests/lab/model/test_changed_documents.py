@@ -75,7 +75,7 @@ def list_member_paths(document: Any, path: tuple[Any, ...] = ()) -> Iterator[tup
 
 
 def change_randomly(data: st.DataObject, document: dict[str, Any]) -> dict[str, Any]:
-    """One or two members given another value, taken away, or put under another name."""
+    """A copy in which one or two members have another value, are removed, or are renamed."""
     changed = copy.deepcopy(document)
     for _ in range(data.draw(st.integers(1, 2))):
         *above, last = data.draw(st.sampled_from(list(list_member_paths(changed))))

@@ -179,7 +179,7 @@ def test_link_of_another_user_to_a_pipe_or_file_is_not_followed(shared: Path, vi
 
 @needs_two_users
 def test_hard_link_is_not_appended_to(shared: Path, victim: Path) -> None:
-    """As where the kernel lets users link files of others."""
+    """Some kernels let users create hard links to files of other users (fs.protected_hardlinks = 0)."""
     before = victim.read_text()
     (shared / "events.ndjson").hardlink_to(victim)
     with pytest.raises(OSError, match="another name elsewhere"):

@@ -208,7 +208,7 @@ def test_setting_backend_null_selects_the_null_backend() -> None:
     ],
 )
 def test_fractional_float_is_rejected_as_a_whole_number(setting: str, expected_text: str) -> None:
-    """As the engine has it: JSON Schema itself calls 2.0 an integer."""
+    """The engine rejects it too, although 2.0 is an integer for JSON Schema."""
     assert expected_text in complaint(lambda: plan_of({}, setting))
 
 

@@ -167,7 +167,7 @@ def test_items_per_dir_and_items_per_task_replace_each_other() -> None:
 
 
 def test_a_resolved_phase_is_complete_in_itself() -> None:
-    """Of data with its own members, and of names without those of data."""
+    """A data phase has all its members; a phase on names has no data members."""
     plan: dict[str, Any] = {
         "id": "p", "target": {"path": "/x"}, "meta": {"tree": {"items_per_task": 4}},
         "data": {"backend": "mmap", "files": {"suffix": ".d"}},

@@ -48,7 +48,7 @@ def test_the_series_of_a_phase_is_the_first_over_all_tasks() -> None:
 
 
 def test_task_times_include_only_tasks_that_worked() -> None:
-    """Of five rows one has no start, one no end, and one ends when it starts; a node that is not told is the first."""
+    """Of five rows, one has no start, one no end, and one ends at its start. A missing node is the first node."""
     rows = ((1.0, 3.0, 7), (None, 3.0, 1), (1.0, None, 1), (2.0, 2.0, 1), (0.0, 0.5, None))
     phase = PhaseRecord(PhaseBeginLine(phase="p"), tasks=[TableLine(columns=("start_s", "end_s", "node"), rows=rows)])
     assert phase.task_times == ([2.0, 0.5], [7, 0])
@@ -144,7 +144,7 @@ def stage(*lines: dict[str, Any]) -> bytes:
 
 
 def test_stages_become_one_record_with_one_clock() -> None:
-    """Of the second the run line and the node that is known are left out, and lines without meaning."""
+    """The second record's run line, known nodes and meaningless lines are omitted."""
     first = stage(
         {"type": "run", "t": 0.0}, {"type": "node", "node": 0}, {"type": "x", "t": 1}, {"type": "end", "t": 2}
     )

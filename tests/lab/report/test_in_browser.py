@@ -180,7 +180,7 @@ def test_a_complete_run_has_all_its_charts(tab: Page, reports: dict[str, Path]) 
 
 
 def test_five_thousand_tasks_have_no_element_each(tab: Page, reports: dict[str, Path]) -> None:
-    """What a page takes to open follows from its elements; this one opens as quickly as that of a typical run."""
+    """The time to open a page depends on its number of elements; this page opens as fast as that of a typical run."""
     tab.open(reports["many tasks"])
     assert tab.evaluate("document.getElementsByTagName('*').length") < 5_000
     typical, many_tasks = (reports[name].stat().st_size for name in ("typical", "many tasks"))

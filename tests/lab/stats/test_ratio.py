@@ -224,7 +224,7 @@ def test_detectable_drop_without_noise_is_the_smallest_tried() -> None:
 
 
 def test_a_drop_that_is_just_as_large_as_the_noise_shows() -> None:
-    """With two levels of noise it takes the whole distance between them: half of 0.99 here, the first that is tried."""
+    """With two levels of noise the drop must be their full distance: half of 0.99 here, the first value tried."""
     assert simulate_detectable_drop([0.0, float(np.log(1 - 0.99 / 2))] * 10, 5, 5) == 0.99 / 2
 
 
@@ -263,7 +263,7 @@ def test_pairwise_differences_are_thinned_above_1500_runs() -> None:
 
 
 def test_interval_of_thinned_sides_cuts_at_least_a_ratio() -> None:
-    """Of 5 and 4000 runs the very ends are the bounds where a single arrangement is as likely as the level."""
+    """For 5 and 4000 runs the extreme ratios are the bounds if one arrangement has the probability of the level."""
     before, after = np.arange(1.0, 6.0), np.linspace(10, 20, 4000)
     spread = (20_000 * 4006 / 12) ** 0.5
     level = NormalDist().cdf((1.5 - 0.5 - 10_000) / spread)

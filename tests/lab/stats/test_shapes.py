@@ -275,7 +275,7 @@ def test_band_limit_needs_eight_references() -> None:
 
 
 def test_reference_distances_are_leave_one_out() -> None:
-    """Of the shares 0.5, 0.51 … 0.57 in the first half each lies so far from the median of the other seven."""
+    """Distance of each of the shares 0.5, 0.51 … 0.57 in the first half from the median of the other seven."""
     shares = np.array([0.5, 0.51, 0.52, 0.53, 0.54, 0.55, 0.56, 0.57])
     band = build_reference_band([[share, 1 - share] for share in shares])
     triangle = float(

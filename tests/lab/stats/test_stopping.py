@@ -45,7 +45,7 @@ KINDS: dict[str, Callable[[Rows], Rows]] = {
 
 
 def measure_coverage_with_looks(values: Rows, share: float) -> tuple[float, float]:
-    """How often the interval holds 0 when it is looked at after every run, and the mean number of runs."""
+    """Share of trials whose interval contains 0 when it is computed after every run, and the mean number of runs."""
     rule = StopRule(LEAST, MOST, share)
     open_ = np.ones(len(values), dtype=bool)
     hits, runs = 0, 0
@@ -74,7 +74,7 @@ def test_interval_coverage_survives_adaptive_stopping(kind: str, alike: float) -
 
 
 def test_interval_without_look_adjustment_undercovers() -> None:
-    """What the levels are for: nominal ones, looked at after every run, cover too rarely."""
+    """Without adjusted levels, intervals that are computed after every run cover the truth too rarely."""
     values = KINDS["normal"](draw_correlated_rows(4000, MOST, 0.18, seed=3))
     open_, hits = np.ones(len(values), dtype=bool), 0
     for count in range(LEAST, MOST + 1):

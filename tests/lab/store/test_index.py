@@ -29,7 +29,7 @@ NAMES = [f"2026{month:02d}{day:02d}T1200{day:02d}Z-daily-{day:04x}" for month in
 
 
 def read_archive_without_index(root: Path) -> tuple[dict[str, Any], set[str]]:
-    """What is in the archive, from the files alone: run -> (tags, value), and the folders that are no runs."""
+    """Content of the archive, read from its files alone: run -> (tags, value), and the folders that are no runs."""
     runs, complaints = Archive(root).read_all_summaries()
     rows_by_run = {run.id: (tuple(tags.read_tags(run.folder)), run.phases[0]["bytes_per_s"]) for run in runs}
     return rows_by_run, {complaint.split(" ")[0] for complaint in complaints}
@@ -86,7 +86,7 @@ def test_index_follows_random_changes_of_the_archive(root: Path, seed: int) -> N
 
 
 def record_read_folders(read: list[Path]) -> Callable[..., Any]:
-    """What makes rows of a run, and notes which run it was."""
+    """Returns a function that builds the rows of a run and records the run's folder in `read`."""
 
     def read_and_record(folder: Path, *arguments: Any) -> Any:
         read.append(folder)

@@ -131,7 +131,7 @@ def test_two_writers_and_many_kills(template: Path, archive: Path, kills: int) -
 def test_a_commit_that_stops_anywhere_is_finished_by_the_next_command(
     template: Path, archive: Path, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As if the writer had been killed before its n-th change to the disk: every place once, not only lucky ones."""
+    """Ends the writer before its n-th change on disk, for every n: each state is tested, not only likely ones."""
     from sonde.store import owner
 
     store = Archive(archive)

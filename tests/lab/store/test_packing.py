@@ -68,7 +68,7 @@ def test_export_omits_entries_that_are_no_regular_files(
 
 @needs_two_users
 def test_export_omits_hard_links_to_foreign_files(sonde: Sonde, archive: Path, tmp_path: Path, secret: Path) -> None:
-    """As where the kernel lets users link files of others."""
+    """Some kernels let users create hard links to files of other users (fs.protected_hardlinks = 0)."""
     folder = write_run(archive / "2026-01" / RUN, Scene())
     (folder / "secret").hardlink_to(secret)
     os.chown(folder, NEIGHBOR, NEIGHBOR)

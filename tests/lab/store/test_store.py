@@ -274,7 +274,7 @@ def test_run_is_invisible_until_it_is_complete(fake_engine: Fake, store: Archive
 def test_finished_run_appears_by_a_single_rename(
     fake_engine: Fake, store: Archive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever looks into the folder of a run finds all of it: nothing is written after the rename."""
+    """A reader of a run's folder finds the complete run: nothing is written after the rename."""
     renamed: list[set[str]] = []
     original = ConfinedDirectory.rename_entry
 

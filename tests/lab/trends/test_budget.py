@@ -160,7 +160,7 @@ def calibrate_with_known_alarms(
     noises: Sequence[np.ndarray],
     **options: float,
 ) -> tuple[DetectorCalibration, list[tuple[int, int, int]]]:
-    """What is found where the false alarms of all settings are known, and what was asked: noises, runs and rows."""
+    """The calibration with known false alarms of all settings, and noises, runs and rows of its calls."""
     requests = []
 
     def count_known_alarms(

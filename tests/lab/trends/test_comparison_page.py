@@ -252,7 +252,7 @@ def test_eight_largest_changes_have_profile_charts(
 
 
 def runs_of(plans: dict[int, tuple[str, str]]) -> tuple[Summary, ...]:
-    """Runs of these days with their plan and file system."""
+    """Runs by day, each with its plan and file system."""
     runs_found = []
     for day, (plan, storage) in plans.items():
         (run,) = make_side("run", day).runs
@@ -263,7 +263,7 @@ def runs_of(plans: dict[int, tuple[str, str]]) -> tuple[Summary, ...]:
 
 
 def test_curves_and_nodes_are_of_the_runs_of_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the same plan and file system; of the plan alone where two file systems are compared."""
+    """Curves are of runs with the same plan and file system; with the same plan only if file systems are compared."""
     read: list[list[int]] = []
 
     class Noted:

@@ -186,7 +186,7 @@ def test_only_new_runs_of_a_history_are_processed(monkeypatch: pytest.MonkeyPatc
 
 
 def survey_with_mutated_cache(change: Callable[[dict[str, Any]], None], kind: str) -> str:
-    """What is said when what is known of that kind is wrong."""
+    """Text of a survey whose cached results of one kind were changed by `change`."""
     document = asked_at(202)
     for question, answer in document.items():
         if question.startswith(kind):

@@ -169,7 +169,7 @@ def test_each_caveat_of_a_side_is_one_sentence_by_worst_phase() -> None:
 
 
 def test_caveats_are_counted_by_phase_with_the_latest_text(add_run: AddRun) -> None:
-    """Of four runs three have the phase that is asked about, and two of these a caveat, one of them twice."""
+    """Three of four runs have the phase; two of these have the caveat, one of them twice."""
     early, late = {**BUSY, "text": "early"}, {**BUSY, "text": "late"}
     runs = [
         read_summary(add_run(0, RATES, findings=[early, {**early, "text": "again"}])),

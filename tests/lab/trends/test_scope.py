@@ -206,7 +206,7 @@ def test_scope_has_four_conditions_and_part_three_scopes_at_most() -> None:
 
 
 def test_second_scope_must_cover_more_than_it_costs() -> None:
-    """Of fs1 four changed, of fs2 one; a second description would cost 1.5 and cover one."""
+    """Four histories of fs1 changed and one of fs2; a second scope would cost 1.5 and cover one."""
     changed = [{"file_system": "a", "operation": str(index)} for index in range(4)] + [
         {"file_system": "b", "operation": "9"}
     ]

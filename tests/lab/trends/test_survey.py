@@ -287,7 +287,7 @@ def test_changes_are_joint_within_three_runs_of_the_slower_series(distance: int,
 def test_noise_is_learned_from_2000_or_500_runs_per_history(
     histories: int, runs: int, learned: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of all together from 200,000; of the runs before the Monday of the latest one."""
+    """All histories together need 200,000 runs; only runs before the Monday of the latest run count."""
     requests = []
 
     def record_noise_request(values: np.ndarray, cache: ResultCache) -> _NoiseEstimate:

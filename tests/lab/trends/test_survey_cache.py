@@ -33,7 +33,7 @@ def summary(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def add_run(archive: Path, summary: dict[str, Any], run: tuple[str, float, float]) -> None:
-    """One run of two phases; its folder is as old as if it had come in peace."""
+    """Adds a run of two phases whose folder is old enough to be cached."""
     name, *rates = run
     started = f"{name[:4]}-{name[4:6]}-{name[6:8]}T12:00:00Z"
     phases = [phase | {"bytes_per_s": rate} for phase, rate in zip(summary["phases"], rates, strict=True)]

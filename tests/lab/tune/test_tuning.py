@@ -228,7 +228,7 @@ def test_restore_waits_for_command_of_killed_tuning(tmp_path: Path, setting_file
 
 
 def test_kernel_file_is_restored_with_its_related_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As with vm.dirty_ratio: writing one of two files clears the other."""
+    """Like vm.dirty_ratio and vm.dirty_bytes: a write to one of two related files clears the other."""
     ratio, absolute = tmp_path / "ratio", tmp_path / "bytes"
     ratio.write_text("0\n", encoding="utf-8")
     absolute.write_text("4096\n", encoding="utf-8")

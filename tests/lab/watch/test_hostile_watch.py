@@ -131,7 +131,7 @@ def test_pipe_as_file_of_notices_does_not_block(tmp_path: Path) -> None:
 
 @needs_two_users
 def test_file_of_another_user_suppresses_no_notice(shared: Path) -> None:
-    """It could hold the ids of notices to come."""
+    """A file of another user could contain ids of future notices, which would then not be sent."""
     as_neighbor(lambda: (shared / "notices").write_text(json.dumps({"id": FORGED.id}) + "\n"))
     (problem,) = deliver(shared / "notices")
     assert "belongs to another user" in problem

@@ -177,7 +177,7 @@ def run(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def run_real(case: Case, folder: Path) -> Files | None:
-    """What the IOR on PATH leaves; None when it cannot be run with so many tasks, or for another reason."""
+    """Files that the IOR on PATH leaves; None when it cannot be run with that number of tasks, or at all."""
     program = shutil.which("ior")
     start = make_launcher_command(case.tasks)
     if program is None or start is None:

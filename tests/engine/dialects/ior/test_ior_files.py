@@ -13,7 +13,7 @@ from ior_cases import CASES, Case, Files, digest_files, prepare_case, run
 
 
 def run_sonde_ior(case: Case, engine: Path, folder: Path) -> Files:
-    """What our engine leaves, its processes forked by itself or, where MPI is needed, started by its launcher."""
+    """Files that our engine leaves. It forks its processes; where MPI is needed, the launcher starts them."""
     prepare_case(case, folder)
     start: list[str] = []
     options = [f"--sonde-processes={case.tasks}"]

@@ -30,7 +30,7 @@ def run_ior_with_record(
 
 
 def read_json_output(engine: Path, command_line: str, folder: Path, tasks: int = TASKS) -> dict[str, Any]:
-    """With our members in it."""
+    """Our JSON output, which contains members that IOR lacks."""
     answer: dict[str, Any] = json.loads(
         run_ior_with_record(engine, command_line + " -O summaryFormat=JSON --sonde-report=output", folder, tasks).stdout
     )

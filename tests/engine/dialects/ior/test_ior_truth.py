@@ -81,7 +81,7 @@ def test_failed_run_removes_its_files(engine_path: Path, tmp_path: Path) -> None
 
 
 def test_link_is_followed_when_the_file_is_not_removed(engine_path: Path, tmp_path: Path) -> None:
-    """As IOR does: with -E it writes where the link leads, and what it removes is the link."""
+    """Like IOR, the engine with -E writes to the target of the link, and removes the link itself."""
     precious = tmp_path / "precious"
     precious.write_bytes(b"mine")
     (tmp_path / "f").symlink_to(precious)

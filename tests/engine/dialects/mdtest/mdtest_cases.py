@@ -113,7 +113,7 @@ def make_launcher_command(tasks: int) -> list[str] | None:
 
 
 def digest_tree(folder: Path) -> Facts:
-    """How many directories, files and bytes there are, and a digest of all names, sizes and contents."""
+    """Counts of directories, files and bytes, and a digest of all names, sizes and contents."""
     digest = hashlib.sha256()
     facts: Facts = {"directories": 0, "files": 0, "bytes": 0}
     for path in sorted(folder.rglob("*")):
@@ -129,7 +129,7 @@ _ROW = re.compile(r"^   ([A-Z][a-z]+ [a-z]+) +([0-9.]+) +([0-9.]+) +([0-9.]+) +(
 
 
 def parse_output(output: str) -> Facts:
-    """What was tested and how much of it, as the output says: rows of the table with a rate, and the counts."""
+    """The tests that the output reports: table rows with a rate, and the printed counts."""
     table = output.split("\nSUMMARY")[-1]
     return {
         "rows": [name for name, *_ in _ROW.findall(table)],
@@ -153,7 +153,7 @@ def run_case(case: Case, program: list[str], folder: Path, options: list[str]) -
 
 
 def run_real(case: Case, folder: Path) -> Facts | None:
-    """What the mdtest on PATH does; None when it cannot be run with so many tasks, or for another reason."""
+    """Facts about a run of the mdtest on PATH; None when it cannot be run with that number of tasks, or at all."""
     program = shutil.which("mdtest")
     start = make_launcher_command(case.tasks)
     return None if program is None or start is None else run_case(case, [*start, program], folder, [])

@@ -29,7 +29,7 @@ LISTINGS = Path(__file__).resolve().parents[3] / "data" / "routes"
 
 
 def count_faults(fabric: Fabric, name: str, *files: str) -> dict[str, int]:
-    """Kinds of fault in files of the listings, with their number."""
+    """Number of faults by kind in files of the published listings."""
     faults = check_host_routes([fabric], name, read_host_tables([LISTINGS / file for file in files])).faults
     return {kind: sum(fault.kind == kind for fault in faults) for kind in dict.fromkeys(fault.kind for fault in faults)}
 

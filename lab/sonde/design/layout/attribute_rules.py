@@ -264,9 +264,9 @@ def find_attribute_faults(
         yield from _apply_rules(disk.kind, disk.name, {**disk.queue, **disk.settings})
 
 
-def _apply_rules(part: str, location: str, attributes: Mapping[str, str]) -> Iterator[LayoutFault | CheckedItem]:
+def _apply_rules(part_name: str, location: str, attributes: Mapping[str, str]) -> Iterator[LayoutFault | CheckedItem]:
     for rule in RULES:
-        if rule.part != part:
+        if rule.part != part_name:
             continue
         for owner, value in _find_values(rule.attribute, location, attributes):
             if any(not re.fullmatch(pattern, attributes.get(name, "")) for name, pattern in (rule.needs or {}).items()):
@@ -277,9 +277,9 @@ def _apply_rules(part: str, location: str, attributes: Mapping[str, str]) -> Ite
                 yield LayoutFault(rule.kind, owner, problem, rule.cost, rule.remedy, (rule.attribute,))
 
 
-def _find_values(attribute: str, location: str, attributes: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _find_values(attribute_name: str, location: str, attributes: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """The values of an attribute with the part that has it: "sync@tank/home" is that of a dataset."""
     for name, value in attributes.items():
         stem, _, dataset = name.partition("@")
-        if stem == attribute and value:
+        if stem == attribute_name and value:
             yield dataset or location, value

@@ -85,9 +85,14 @@ class _PartLoads:
                 self._paths_by_end.setdefault(end, []).append(item)
 
     def add_load(
-        self, part_id: str, stage_name: str, rates: Mapping[str, float | None], read_share: float, write_share: float
+        self,
+        part_id: str,
+        stage_name: str,
+        rate_by_direction: Mapping[str, float | None],
+        read_share: float,
+        write_share: float,
     ) -> None:
-        load = self.loads.setdefault((stage_name, part_id), _Load(rates))
+        load = self.loads.setdefault((stage_name, part_id), _Load(rate_by_direction))
         load.share["read"] += read_share
         load.share["write"] += write_share
 
@@ -192,17 +197,20 @@ class _PartLoads:
             return any(end in self.without for end in near)
         return item.kind == "controllers" and self._is_in_failed_enclosure(part_id)
 
-    def _find_paths(self, lun: str, owner: str) -> list[tuple[str, ...]]:
+    def _find_paths(self, lun_id: str, controller_id: str) -> list[tuple[str, ...]]:
         """The chains of links over which bytes for a LUN reach its controller; all are used equally."""
         paths = []
-        for item in self._paths_by_end.get(lun, ()):
+        for item in self._paths_by_end.get(lun_id, ()):
             table = item.table
             assert isinstance(table, SystemPath)
-            if self.system.find_first_reference(item.id, "controller") in (owner, None) and table.state != "failed":
+            if (
+                self.system.find_first_reference(item.id, "controller") in (controller_id, None)
+                and table.state != "failed"
+            ):
                 links = self.system.find_references(item.id, "links")
                 if item.id not in self.without and links:
                     paths.append(tuple(links))
-        return paths or self._find_link_chains(owner)
+        return paths or self._find_link_chains(controller_id)
 
     def _find_link_chains(self, part_id: str) -> list[tuple[str, ...]]:
         paths: list[tuple[str, ...]] = []
@@ -290,18 +298,18 @@ def list_data_targets(system: System, file_system: str) -> list[str]:
     ]
 
 
-def _add_loads_of_target(part_loads: _PartLoads, target: str, byte_share: float) -> None:
-    server = part_loads.system.find_first_reference(target, "server")
+def _add_loads_of_target(part_loads: _PartLoads, target_id: str, byte_share: float) -> None:
+    server = part_loads.system.find_first_reference(target_id, "server")
     if server and server in part_loads.without:
-        server = part_loads.system.find_failover_server(target)
+        server = part_loads.system.find_failover_server(target_id)
         if not server or server in part_loads.without:
-            part_loads.lost = part_loads.lost or f"no server remains for {target}"
+            part_loads.lost = part_loads.lost or f"no server remains for {target_id}"
             return
     if server:
         part_loads.add_host(server, "servers", byte_share, byte_share)
-    table = part_loads.system.get_part(target).table
+    table = part_loads.system.get_part(target_id).table
     part_loads.add_load(
-        target, "targets", split_rate_by_direction(getattr(table, "rate", None)), byte_share, byte_share
+        target_id, "targets", split_rate_by_direction(getattr(table, "rate", None)), byte_share, byte_share
     )
 
 

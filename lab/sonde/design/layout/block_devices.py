@@ -18,7 +18,7 @@ from sonde.model.system.storage import Drive, Lun, RaidGroup, Slice, Volume
 
 # Space that md keeps at most at the start of each drive for its metadata and for reshapes.
 _MD_OFFSET = 128 * MIB
-_LEGACY = re.compile(r"(/dev/dsk/|/hw/disk/)?pm\d")
+_LEGACY_PATTERN = re.compile(r"(/dev/dsk/|/hw/disk/)?pm\d")
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class BlockDevice:
     def is_cray_x1(self) -> bool:
         """Whether it belongs to a Cray X1, whose LUNs are named like pm1d1L10 and whose volume manager was XLV."""
         return any(
-            getattr(device.table, "software", "") == "XLV" or _LEGACY.match(device.device_label) is not None
+            getattr(device.table, "software", "") == "XLV" or _LEGACY_PATTERN.match(device.device_label) is not None
             for device in self.iterate_top_down()
         )
 
@@ -118,15 +118,15 @@ def resolve_block_device(system: System, device_id: str) -> BlockDevice:
     )
 
 
-def list_slices_of_disk(system: System, disk: str) -> list[PartItem]:
+def list_slices_of_disk(system: System, disk_id: str) -> list[PartItem]:
     """The slices of a disk in the order of the system file."""
-    return [item for item in system.list_parts("slices") if disk in system.find_references(item.id, "on")]
+    return [item for item in system.list_parts("slices") if disk_id in system.find_references(item.id, "on")]
 
 
-def assign_partition_numbers(system: System, disk: str) -> dict[str, int]:
+def assign_partition_numbers(system: System, disk_id: str) -> dict[str, int]:
     """The GPT number of each slice of a disk: as described, else the first free one. Described numbers that begin at 0
     grow by one, because GPT counts from 1. Raises UserError for a number of two slices."""
-    slices = list_slices_of_disk(system, disk)
+    slices = list_slices_of_disk(system, disk_id)
     described = {
         item.id: int(item.table.number) + item.position
         for item in slices
@@ -137,12 +137,12 @@ def assign_partition_numbers(system: System, disk: str) -> dict[str, int]:
     for slice_id, number in described.items():
         other = owners.setdefault(number + shift, slice_id)
         if other != slice_id:
-            raise UserError(f"{other} and {slice_id} are both slice {number} of {disk}; give each its own `number`.")
+            raise UserError(f"{other} and {slice_id} are both slice {number} of {disk_id}; give each its own `number`.")
     free_numbers = (number for number in itertools.count(1) if number not in owners)
     return {item.id: described[item.id] + shift if item.id in described else next(free_numbers) for item in slices}
 
 
-def compute_slice_starts(system: System, disk: str) -> dict[str, int]:
+def compute_slice_starts(system: System, disk_id: str) -> dict[str, int]:
     """The start of each slice of a disk in bytes: as described, else after the previous one, aligned as described or
     to full stripes of whole MiB. The first MiB holds the partition table.
 
@@ -150,8 +150,8 @@ def compute_slice_starts(system: System, disk: str) -> dict[str, int]:
     """
     starts: dict[str, int] = {}
     position = TABLE_AT_START
-    default_step = compute_slice_alignment(resolve_block_device(system, disk).full_stripe_bytes or MIB)
-    for item in list_slices_of_disk(system, disk):
+    default_step = compute_slice_alignment(resolve_block_device(system, disk_id).full_stripe_bytes or MIB)
+    for item in list_slices_of_disk(system, disk_id):
         table = item.table
         assert isinstance(table, Slice)
         step = int(table.alignment) if table.alignment is not None else default_step
@@ -164,18 +164,18 @@ def compute_slice_starts(system: System, disk: str) -> dict[str, int]:
     return starts
 
 
-def compute_partition_size(system: System, disk: str, slice_id: str) -> int | None:
+def compute_partition_size(system: System, disk_id: str, slice_id: str) -> int | None:
     """The bytes of the partition of a slice, or None where its size or start is unknown. A slice without a described
     size ends before the backup of the partition table. Raises UserError where nothing is left for it."""
-    size, start = system.compute_capacity(slice_id), compute_slice_starts(system, disk).get(slice_id)
-    table, disk_size = system.get_part(slice_id).table, system.compute_capacity(disk)
+    size, start = system.compute_capacity(slice_id), compute_slice_starts(system, disk_id).get(slice_id)
+    table, disk_size = system.get_part(slice_id).table, system.compute_capacity(disk_id)
     if size is None or start is None or disk_size is None or getattr(table, "size", None) is not None:
         return size if start is not None else None
-    is_group = system.get_part(disk).kind == "raid_groups"
-    reserved = TABLE_AT_END + (_MD_OFFSET * len(system.find_references(disk, "drives")) if is_group else 0)
+    is_group = system.get_part(disk_id).kind == "raid_groups"
+    reserved = TABLE_AT_END + (_MD_OFFSET * len(system.find_references(disk_id, "drives")) if is_group else 0)
     size = min(size, disk_size - reserved - start) // MIB * MIB
     if size <= 0:
-        raise UserError(f"{slice_id} begins at the end of {disk}; reduce the slices before it.")
+        raise UserError(f"{slice_id} begins at the end of {disk_id}; reduce the slices before it.")
     return size
 
 

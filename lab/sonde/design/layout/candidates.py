@@ -14,9 +14,9 @@ from sonde.model.system.storage import Drive, Lun, RaidGroup
 from sonde.model.tables.quantity import Quantity
 
 # A hard disk of at least this size takes so long to rebuild that a second parity drive is worth its price.
-_LARGE_DISK = 2 * 10**12
+_MIN_LARGE_DISK_BYTES = 2 * 10**12
 SEGMENTS: Mapping[str, int] = {"transaction": 128 * KIB, "bandwidth": 256 * KIB, "capacity": 128 * KIB}
-_WIDEST = 16  # drives in a group for capacity
+_MAX_DRIVES = 16  # drives in a group for capacity
 
 
 @dataclass(frozen=True)
@@ -131,13 +131,13 @@ def group_equal_drives(boxes: Mapping[str, Sequence[BlockDevice]], good_for: str
 def list_geometries(good_for: str, drive: Drive, drive_count: int) -> list[Geometry]:
     """Geometries of up to `drive_count` drives in one enclosure for a class, the usual choice first."""
     size = int(drive.capacity) if drive.capacity is not None else 0
-    parity = 2 if drive.kind == "hdd" and size >= _LARGE_DISK else 1
+    parity = 2 if drive.kind == "hdd" and size >= _MIN_LARGE_DISK_BYTES else 1
     if good_for == "transaction":
         names = ["1x2", "2x2", "4x2"]
     elif good_for == "bandwidth":
         names = [f"{data}+{parity}" for data in (8, 4, 2)] + ["2x2", "1x2"]
     else:
-        widest = min(_WIDEST, drive_count) - parity
+        widest = min(_MAX_DRIVES, drive_count) - parity
         names = [f"{widest}+{parity}"] if widest >= 2 else ["1x2"]
     return [geometry for geometry in map(parse_geometry, names) if geometry.drive_count <= drive_count]
 

@@ -48,7 +48,7 @@ from sonde.model.units import format_bytes, format_count_with_noun
 _FEW_GROUPS, _MANY_GROUPS = 4, 1024
 _SMALL_GROUP = 256 * MIB
 # A file is slow to read when its extents are shorter than this many stripe widths on average.
-_PIECE_WIDTHS = 4
+_MIN_EXTENT_WIDTHS = 4
 _STRIPED = ("xfs", "ext4", "ldiskfs")
 
 
@@ -365,10 +365,10 @@ def _check_extents(observed_storage: ObservedStorage, file_extents: FileExtents)
             runs.append([position, length])
     total = sum(length for _, length in runs)
     width = next((file_system.width for file_system in observed_storage.file_systems if file_system.width), None) or MIB
-    if len(runs) > 1 and total / len(runs) < _PIECE_WIDTHS * width:
+    if len(runs) > 1 and total / len(runs) < _MIN_EXTENT_WIDTHS * width:
         yield LayoutFault(
             "fragmented", file_extents.path,
             f"{format_bytes(total)} lie in {len(runs):,} pieces of {format_bytes(total / len(runs))}",
-            f"pieces shorter than {_PIECE_WIDTHS} stripe widths ({format_bytes(width)} each) break streaming",
+            f"pieces shorter than {_MIN_EXTENT_WIDTHS} stripe widths ({format_bytes(width)} each) break streaming",
             "preallocate it (fallocate), write it in larger pieces, or run xfs_fsr on it",
         )  # fmt: skip

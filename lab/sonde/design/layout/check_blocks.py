@@ -13,9 +13,9 @@ from sonde.design.layout.observe_written import list_disks_below
 from sonde.model.units import format_bytes
 
 # On smaller file systems small blocks save space that matters.
-_LARGE = 64 * GIB
+_MIN_LARGE_BYTES = 64 * GIB
 _USUAL_BLOCK = 4096
-_MUCH_RESERVED = 200 * GIB
+_MIN_MUCH_RESERVED_BYTES = 200 * GIB
 # mkfs.lustre reserves 5 % of a target, and the manual of Lustre advises against less.
 _RESERVE_OF_TARGETS = 0.051
 # Metadata at the end of a device, and rounding, take less than this fraction of it.
@@ -37,7 +37,7 @@ def find_block_faults(
             "tune2fs -O has_journal, while it is not mounted",
         )  # fmt: skip
     yield from _check_health(file_system)
-    is_large = file_system.size_bytes is not None and file_system.size_bytes >= _LARGE
+    is_large = file_system.size_bytes is not None and file_system.size_bytes >= _MIN_LARGE_BYTES
     if file_system.block and is_large:
         yield CheckedItem("block size", file_system.location)
     if file_system.block and file_system.block < _USUAL_BLOCK and is_large:
@@ -86,7 +86,7 @@ def _check_health(file_system: ObservedFileSystem) -> Iterator[LayoutFault | Che
     if (
         reserved.isdigit()
         and file_system.block
-        and int(reserved) * file_system.block > _MUCH_RESERVED
+        and int(reserved) * file_system.block > _MIN_MUCH_RESERVED_BYTES
         and not (file_system.kind == "ldiskfs" and int(reserved) <= _RESERVE_OF_TARGETS * (file_system.blocks or 0))
     ):
         yield LayoutFault(

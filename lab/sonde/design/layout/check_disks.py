@@ -15,11 +15,11 @@ from sonde.design.layout.live.observations import ObservedDisk, ObservedPath, Ob
 from sonde.model.units import format_bytes, format_count_with_noun
 
 # Active paths may differ by this fraction of the larger count; the two of the published listing differ by 0.5 %.
-_UNBALANCED = 0.05
+_MAX_PATH_IMBALANCE = 0.05
 _FEW_BLOCKS = 1000  # fewer blocks do not show a balance
-_LEAST_CACHE = 1024  # md's stripe_cache_size in pages; 256 is its default, made for small machines
-_LEAST_DEPTH = 8
-_LEAST_REQUESTS = 16
+_MIN_CACHE_PAGES = 1024  # md's stripe_cache_size in pages; 256 is its default, made for small machines
+_MIN_QUEUE_DEPTH = 8
+_MIN_QUEUE_REQUESTS = 16
 # Devices that send requests to hardware. Arrays and volumes divide bios, and md gathers these in its stripe cache.
 _REQUEST_KINDS = ("disk", "multipath", "lun")
 _LEAST_TIMEOUT_S = 10
@@ -180,7 +180,7 @@ def _check_parity_settings(disk: ObservedDisk) -> Iterator[LayoutFault | Checked
     cache = disk.settings.get("stripe_cache_size", "")
     if cache.isdigit():
         yield CheckedItem("stripe cache", disk.name)
-    if cache.isdigit() and int(cache) < _LEAST_CACHE:
+    if cache.isdigit() and int(cache) < _MIN_CACHE_PAGES:
         yield LayoutFault(
             "stripe cache too small", disk.name, f"stripe_cache_size is {cache} pages",
             "full stripes are not gathered: md reads before it writes", "echo 8192 > md/stripe_cache_size",
@@ -249,7 +249,7 @@ def _check_balance_of_paths(
     disk: ObservedDisk, active_paths: Sequence[ObservedPath], direction_name: str
 ) -> Iterator[LayoutFault | CheckedItem]:
     counts = [getattr(path, direction_name) for path in active_paths if getattr(path, direction_name) is not None]
-    if len(counts) > 1 and max(counts) > _FEW_BLOCKS and max(counts) - min(counts) > _UNBALANCED * max(counts):
+    if len(counts) > 1 and max(counts) > _FEW_BLOCKS and max(counts) - min(counts) > _MAX_PATH_IMBALANCE * max(counts):
         yield LayoutFault(
             "unbalanced paths", disk.name,
             f"active paths have {direction_name.replace('_', ' ')} of {min(counts):,} to {max(counts):,}",
@@ -276,11 +276,11 @@ def _check_queue(observed_storage: ObservedStorage, disk: ObservedDisk) -> Itera
         yield CheckedItem("queue settings", disk.name)
     yield from _check_device(disk)
     requests = queue.get("nr_requests", "")
-    if requests.isdigit() and int(requests) < _LEAST_REQUESTS and disk.kind in _REQUEST_KINDS:
+    if requests.isdigit() and int(requests) < _MIN_QUEUE_REQUESTS and disk.kind in _REQUEST_KINDS:
         yield LayoutFault(
             "queue too short", disk.name, f"nr_requests is {requests}: so many requests are under way at most",
             "the scheduler cannot merge requests, and drives wait for the next one",
-            f"echo 256 > queue/nr_requests (at least {_LEAST_REQUESTS})", ("nr_requests",),
+            f"echo 256 > queue/nr_requests (at least {_MIN_QUEUE_REQUESTS})", ("nr_requests",),
         )  # fmt: skip
     most, allowed = (int(queue.get(name, 0) or 0) for name in ("max_sectors_kb", "max_hw_sectors_kb"))
     stripe = _find_full_stripe_bytes(observed_storage, disk.name)
@@ -326,11 +326,12 @@ def _check_queue(observed_storage: ObservedStorage, disk: ObservedDisk) -> Itera
 
 
 def _check_device(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
-    if disk.queue_depth is not None and 0 < disk.queue_depth < _LEAST_DEPTH:
+    if disk.queue_depth is not None and 0 < disk.queue_depth < _MIN_QUEUE_DEPTH:
         yield LayoutFault(
             "queue too short", disk.name,
             f"{format_count_with_noun(disk.queue_depth, 'command')} at a time (queue depth)",
-            "drives wait for the next command, and cannot sort them", f"set a queue depth of {_LEAST_DEPTH} or more",
+            "drives wait for the next command, and cannot sort them",
+            f"set a queue depth of {_MIN_QUEUE_DEPTH} or more",
             ("queue_depth",),
         )  # fmt: skip
     merges = disk.queue.get("nomerges", "0")

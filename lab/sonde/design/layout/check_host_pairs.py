@@ -16,15 +16,15 @@ _OF_THE_HOST = frozenset({"fs_kind", "members", "tran"})
 
 
 def compare_hosts(
-    hosts: Mapping[str, ObservedStorage], reported: set[tuple[str, str]]
+    storage_by_host: Mapping[str, ObservedStorage], reported: set[tuple[str, str]]
 ) -> Iterator[LayoutFault | CheckedItem]:
     """Settings in which hosts with the same LUNs differ. `reported` are hosts and attributes of other faults."""
     maps = {host: {identity: disk for disk in storage.disks.values() if (identity := _read_identity(disk))}
-            for host, storage in hosts.items()}  # fmt: skip
+            for host, storage in storage_by_host.items()}  # fmt: skip
     for group in _group_hosts(maps):
         shared = set.intersection(*(set(maps[host]) for host in group))
         for part in ("maps", "paths"):
-            values = {host: _list_common_values(hosts[host], maps[host], shared, part) for host in group}
+            values = {host: _list_common_values(storage_by_host[host], maps[host], shared, part) for host in group}
             for attribute in sorted(set.intersection(*(set(each) for each in values.values()))):
                 yield CheckedItem(f"{attribute} of {part} on hosts with the same LUNs", ", ".join(group))
                 by_host = {host: values[host][attribute] for host in group}

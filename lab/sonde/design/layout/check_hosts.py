@@ -22,17 +22,17 @@ from sonde.design.layout.written_attributes import WrittenAttribute
 
 
 def check_hosts(
-    hosts: Mapping[str, ObservedStorage],
+    storage_by_host: Mapping[str, ObservedStorage],
     planned_layout: FileSystemLayout | None = None,
     mount_points: Collection[str] = (),
     written: Sequence[WrittenAttribute] = (),
 ) -> LayoutCheck:
     """Checks the storage of several hosts by name. Locations begin with the name of the host."""
-    targets = _join_targets(hosts)
-    shared = _find_shared_faults(hosts, targets, written)
+    targets = _join_targets(storage_by_host)
+    shared = _find_shared_faults(storage_by_host, targets, written)
     verdicts = {
         host: check_layout(storage, planned_layout, (), mount_points, written, shared)
-        for host, storage in hosts.items()
+        for host, storage in storage_by_host.items()
     }
     shared_keys = {(each.kind, each.location) for each in shared if isinstance(each, LayoutFault)}
     versions: dict[tuple[str, str], list[LayoutFault]] = {}
@@ -40,7 +40,7 @@ def check_hosts(
     own_faults: list[LayoutFault] = []
     reported = {(host, attribute) for host, verdict in verdicts.items() for fault in verdict.faults
                 for attribute in fault.attributes}  # fmt: skip
-    results += compare_hosts(hosts, reported)
+    results += compare_hosts(storage_by_host, reported)
     for host, verdict in verdicts.items():
         for fault in verdict.faults:
             if (fault.kind, fault.location) in shared_keys:
@@ -50,7 +50,8 @@ def check_hosts(
         results += [item if item in shared else replace(item, location=f"{host}: {item.location}")
                     for item in verdict.checked_items]  # fmt: skip
     # a fault that a host explains by one of its devices is missing there; another host may add planned values
-    results = [*(max(faults, key=_count_explanations) for faults in versions.values() if len(faults) == len(hosts)),
+    results = [*(max(faults,
+    key=_count_explanations) for faults in versions.values() if len(faults) == len(storage_by_host)),
                *_join_hosts(own_faults), *results]  # fmt: skip
     all_faults, all_items = split_faults_and_comparisons(results)
     unknown = [f"{host}: {text}" for host, verdict in verdicts.items() for text in verdict.unknown]
@@ -58,8 +59,10 @@ def check_hosts(
     return LayoutCheck(all_faults, tuple(dict.fromkeys(unknown)), all_items, not_compared)
 
 
-def _add_host_to_fault(host: str, fault: LayoutFault) -> LayoutFault:
-    return replace(fault, location=f"{host}: {fault.location}", parts=tuple(f"{host}: {part}" for part in fault.parts))
+def _add_host_to_fault(host_name: str, fault: LayoutFault) -> LayoutFault:
+    return replace(
+        fault, location=f"{host_name}: {fault.location}", parts=tuple(f"{host_name}: {part}" for part in fault.parts)
+    )
 
 
 def _join_hosts(faults: Sequence[LayoutFault]) -> Iterator[LayoutFault]:
@@ -79,26 +82,27 @@ def _count_explanations(fault: LayoutFault) -> tuple[int, int]:
 
 
 def _find_shared_faults(
-    hosts: Mapping[str, ObservedStorage], targets: ObservedStorage, written: Sequence[WrittenAttribute]
+    storage_by_host: Mapping[str, ObservedStorage], merged_targets: ObservedStorage, written: Sequence[WrittenAttribute]
 ) -> list[LayoutFault | CheckedItem]:
     """What is wrong with the targets of all hosts together; one that two hosts have mounted is no index used twice."""
-    mounted = tuple(_find_targets_on_several_hosts(hosts, targets))
+    mounted = tuple(_find_targets_on_several_hosts(storage_by_host, merged_targets))
     names = {fault.location for fault in mounted}
-    differences = find_attribute_differences(targets)
+    differences = find_attribute_differences(merged_targets)
     others = merge_faults(
-        [*find_target_faults(targets.file_systems), *find_server_faults(hosts, written), *differences], targets
+        [*find_target_faults(merged_targets.file_systems), *find_server_faults(storage_by_host, written), *differences],
+        merged_targets,
     )
     return [*mounted, *(each for each in others if not isinstance(each, LayoutFault)
                         or each.kind != "index used twice" or each.location not in names)]  # fmt: skip
 
 
 def _find_targets_on_several_hosts(
-    hosts: Mapping[str, ObservedStorage], targets: ObservedStorage
+    storage_by_host: Mapping[str, ObservedStorage], merged_targets: ObservedStorage
 ) -> Iterator[LayoutFault]:
     """Targets that more than one server has mounted, unless their labels are on LUNs that are known to differ."""
-    several = {each.location for each in targets.file_systems if count_labeled_devices(each) > 1}
+    several = {each.location for each in merged_targets.file_systems if count_labeled_devices(each) > 1}
     hosts_by_target: dict[str, list[str]] = {}
-    for host, storage in hosts.items():
+    for host, storage in storage_by_host.items():
         for name in sorted(list_mounted_targets(storage)):
             hosts_by_target.setdefault(name, []).append(host)
     for name, servers in hosts_by_target.items():
@@ -111,8 +115,8 @@ def _find_targets_on_several_hosts(
             )  # fmt: skip
 
 
-def _join_targets(hosts: Mapping[str, ObservedStorage]) -> ObservedStorage:
+def _join_targets(storage_by_host: Mapping[str, ObservedStorage]) -> ObservedStorage:
     """The targets of Lustre on all hosts, without devices."""
-    file_systems = [replace(each, device="") for storage in hosts.values() for each in storage.file_systems
+    file_systems = [replace(each, device="") for storage in storage_by_host.values() for each in storage.file_systems
                     if each.kind in ("lustre", "ldiskfs")]  # fmt: skip
     return join_observations(ObservedStorage(tuple(file_systems)))

@@ -13,10 +13,10 @@ from sonde.design.layout.geometry import KIB
 from sonde.design.layout.live.observations import ObservedFileSystem
 from sonde.model.units import format_bytes
 
-_FULL_PERCENT = 90
+_MIN_FULL_PERCENT = 90
 # With fewer used inodes the mean size of a file says little.
-_FEWEST_FILES = 10_000
-_FEWEST_PEERS = 3
+_MIN_FILES = 10_000
+_MIN_PEERS = 3
 # Bytes for each inode that mkfs.lustre chooses by the size of an OST (Lustre manual, "Formatting options for OSTs"),
 # and for an MDT.
 _OBJECT_INODE_BYTES = ((8 << 40, 1 << 20), (1 << 40, 256 * KIB), (10 << 30, 68 * KIB), (0, 16 * KIB))
@@ -35,7 +35,7 @@ def find_inode_faults(file_systems: Sequence[ObservedFileSystem]) -> Iterator[La
             continue
         yield CheckedItem("inodes", each.location)
         percent = 100 * int(used) // int(total)
-        if each.kind == "ext4" and percent > _FULL_PERCENT:
+        if each.kind == "ext4" and percent > _MIN_FULL_PERCENT:
             yield LayoutFault(
                 "too full", each.location, f"{percent} % of its inodes are used",
                 "creates fail although there is space", "remove files, or make it with more inodes (mke2fs -i)",
@@ -76,7 +76,7 @@ def find_planned_inode_faults(
 
 
 def _check_object_size(
-    target: ObservedFileSystem, inodes: int, inodes_used: int
+    target: ObservedFileSystem, inode_count: int, inodes_used: int
 ) -> Iterator[LayoutFault | CheckedItem]:
     """Whether a target runs out of inodes before its space is used, at the mean size of its objects. ZFS makes inodes
     as it needs them, and reports as many as fit."""
@@ -84,30 +84,31 @@ def _check_object_size(
     if target.facts.get("backend") == "zfs" or not all(size.isdigit() for size in sizes):
         return
     total_kib, used_kib = (int(size) for size in sizes)
-    if inodes_used < _FEWEST_FILES or not used_kib:
+    if inodes_used < _MIN_FILES or not used_kib:
         return
     mean = used_kib * KIB // inodes_used
     yield CheckedItem("inodes for the mean size of objects", target.location)
-    if 2 * mean * inodes < total_kib * KIB:
+    if 2 * mean * inode_count < total_kib * KIB:
         yield LayoutFault(
             "too few inodes", target.location,
-            f"it has {inodes:,} inodes, one for {format_bytes(total_kib * KIB // inodes)}; its objects have"
+            f"it has {inode_count:,} inodes, one for {format_bytes(total_kib * KIB // inode_count)}; its objects have"
             f" {format_bytes(mean)} on average",
             "creates fail when less than half of its space is used",
             "empty the target (lfs migrate), then make it again with fewer bytes per inode (--mkfsoptions=-i)",
         )  # fmt: skip
 
 
-def _check_metadata_target(target: ObservedFileSystem, inodes: int) -> Iterator[LayoutFault | CheckedItem]:
+def _check_metadata_target(target: ObservedFileSystem, inode_count: int) -> Iterator[LayoutFault | CheckedItem]:
     """Whether a metadata target has inodes for its space. ZFS makes inodes as it needs them."""
     total_kib = target.facts.get("kib", "")
     if target.facts.get("backend") == "zfs" or not total_kib.isdigit():
         return
     yield CheckedItem("inodes of a metadata target", target.location)
-    if int(total_kib) * KIB > _MOST_METADATA_BYTES * inodes:
+    if int(total_kib) * KIB > _MOST_METADATA_BYTES * inode_count:
         yield LayoutFault(
             "too few inodes", target.location,
-            f"it has {inodes:,} inodes, one for {format_bytes(int(total_kib) * KIB // inodes)}; mkfs.lustre makes one"
+            f"it has {inode_count:,} inodes, one for {format_bytes(int(total_kib) * KIB // inode_count)};"
+            " mkfs.lustre makes one"
             " for 2.5 KiB",
             "creates fail when a small part of its space is used",
             "save the metadata, then make it again with -i 2560 in --mkfsoptions",
@@ -130,20 +131,22 @@ def _compare_targets(file_systems: Sequence[ObservedFileSystem]) -> Iterator[Lay
             yield from _find_odd_numbers(fact, values, cost)
 
 
-def _find_odd_numbers(fact: str, values: dict[str, int], cost: str) -> Iterator[LayoutFault | CheckedItem]:
-    if len(values) < _FEWEST_PEERS:
+def _find_odd_numbers(
+    fact_name: str, value_by_target: dict[str, int], cost: str
+) -> Iterator[LayoutFault | CheckedItem]:
+    if len(value_by_target) < _MIN_PEERS:
         return
-    title = "size" if fact == "kib" else "number of inodes"
-    yield CheckedItem(f"the same {title} of all targets", f"{len(values)} targets")
-    common, count = Counter(values.values()).most_common(1)[0]
-    odd = {name: value for name, value in values.items() if abs(value - common) > _SIZE_SHARE * common}
+    title = "size" if fact_name == "kib" else "number of inodes"
+    yield CheckedItem(f"the same {title} of all targets", f"{len(value_by_target)} targets")
+    common, count = Counter(value_by_target.values()).most_common(1)[0]
+    odd = {name: value for name, value in value_by_target.items() if abs(value - common) > _SIZE_SHARE * common}
     # only a number that most have exactly was chosen when the targets were made
-    if 2 * count <= len(values) or len(odd) * 3 > len(values):
+    if 2 * count <= len(value_by_target) or len(odd) * 3 > len(value_by_target):
         return
     for name, value in odd.items():
-        texts = [format_bytes(number * KIB) if fact == "kib" else f"{number:,}" for number in (value, common)]
+        texts = [format_bytes(number * KIB) if fact_name == "kib" else f"{number:,}" for number in (value, common)]
         yield LayoutFault(
             "targets differ", name,
-            f"its {title} is {texts[0]}; {count} of {len(values)} targets have {texts[1]}", cost,
-            "empty the target (lfs migrate), then make it again like the others, if it is not meant so", (fact,),
+            f"its {title} is {texts[0]}; {count} of {len(value_by_target)} targets have {texts[1]}", cost,
+            "empty the target (lfs migrate), then make it again like the others, if it is not meant so", (fact_name,),
         )  # fmt: skip

@@ -13,7 +13,7 @@ from sonde.model.units import format_bytes
 
 _SECTOR = 512
 _TIB = 1 << 40
-_COSTLY = {
+_COSTLY_OPTIONS = {
     "sync": ("every write waits for the disk", "mount it without sync"),
     "dirsync": ("every change of a directory waits for the disk", "mount it without dirsync"),
     "wsync": ("every create and removal waits for the disk", "mount it without wsync"),
@@ -35,7 +35,7 @@ _COSTLY = {
     "errors=continue": ("damage spreads after an error of the file system", "mount it with errors=remount-ro"),
     "strictatime": ("every read writes", "mount it with noatime or relatime"),
 }
-_SYNONYMS = {"barrier=0": "nobarrier"}
+_OPTION_SYNONYMS = {"barrier=0": "nobarrier"}
 # The default of XFS.
 _LOG_BUFFER = 32 * KIB
 _LOG_BUFFERS = 8
@@ -52,9 +52,9 @@ def find_mount_faults(
         return
     yield CheckedItem("mount options", file_system.location)
     for option in file_system.options:
-        name = _SYNONYMS.get(option, option)
-        if name in _COSTLY:
-            cost, remedy = _COSTLY[name]
+        name = _OPTION_SYNONYMS.get(option, option)
+        if name in _COSTLY_OPTIONS:
+            cost, remedy = _COSTLY_OPTIONS[name]
             yield LayoutFault("mount option", file_system.location, f"it is mounted with {option}", cost, remedy)
     if "ro" in file_system.options and not _is_mount_of_target(file_system):
         yield LayoutFault(

@@ -74,11 +74,13 @@ def _round_up_stripe_size(size_bytes: int, step_bytes: int) -> str:
     return f"{rounded // MIB}M" if rounded % MIB == 0 else f"{rounded // 1024}K"
 
 
-def _check_shared_targets(file_system: ObservedFileSystem, targets: list[str], component: str) -> Iterator[LayoutFault]:
-    if len(set(targets)) < len(targets):
+def _check_shared_targets(
+    file_system: ObservedFileSystem, target_names: list[str], component: str
+) -> Iterator[LayoutFault]:
+    if len(set(target_names)) < len(target_names):
         yield LayoutFault(
             "objects on one target", file_system.location,
-            f"{len(targets)} objects{component} are on {len(set(targets))} targets",
+            f"{len(target_names)} objects{component} are on {len(set(target_names))} targets",
             "a target gets several shares of the traffic", "lfs migrate the file with a stripe count of the targets",
         )  # fmt: skip
 

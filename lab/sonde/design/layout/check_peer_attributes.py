@@ -17,10 +17,10 @@ from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem, ObservedStorage
 
 # In groups of parts that are only likely to be alike, the odd ones are at most this fraction.
-_MOST_ODD = 1 / 3
-_FEWEST_PEERS = 3
+_MAX_ODD_FRACTION = 1 / 3
+_MIN_PEERS = 3
 # Attributes that identify a part, count something or follow from its model: they differ between equals.
-_INDIVIDUAL = re.compile(
+_INDIVIDUAL_ATTRIBUTE_PATTERN = re.compile(
     r"name|array_name|spare_group|number|links|serial|wwn|wwid|uuid|fs_uuid|fs_label|mountpoint|partlabel|hctl|model|rev|vendor|product"
     r"|rotational|size|slots|spare_devices|spares|failed|degraded|sync_action|sync_completed|sync_speed|mismatch_cnt"
     r"|reshape_position|resync_start|array_state|devices|raid_disks|level|used_bytes|superblock_version|array_size"
@@ -36,7 +36,7 @@ _INDIVIDUAL = re.compile(
     r"|failed_devices|%rd|avg \w+|maxor|nor|wait|sz/GBs"  # the second and later ones are counters of pm
 )
 # Facts of targets that count something, identify a target or have a rule in another module.
-_INDIVIDUAL_OF_TARGETS = re.compile(
+_INDIVIDUAL_TARGET_FACT_PATTERN = re.compile(
     r"label_\w+|index|flags|file_system|backend|management|failover|parameters|mount_options|label|state|device_state"
     r"|used_\w+|kib_\w+|kib|inodes\w*|unreachable|active|degraded|prealloc\w*|cur_\w+|tot_\w+|kbytes\w*|files\w*|num_\w+"
     r"|last_\w+|.*uuid|.*grant\w*|.*stats|import|.*_usage|uptime|brw_size|max_pages_per_rpc|max_rpcs_in_flight"
@@ -107,7 +107,7 @@ def find_attribute_differences(
         names = dict.fromkeys(attribute for values in group.peers.values() for attribute in values)
         for attribute in names:
             values = {part: peer[attribute] for part, peer in group.peers.items() if attribute in peer}
-            if len(values) < (2 if group.is_strict else _FEWEST_PEERS):
+            if len(values) < (2 if group.is_strict else _MIN_PEERS):
                 continue
             yield CheckedItem(f"{_TITLES.get(attribute, attribute)} of {group.parts}", group.location or group.parts)
             for parts, problem in _describe_differences(group, attribute, values):
@@ -158,23 +158,26 @@ def _is_covered(difference: LayoutFault, covered: Container[tuple[str, str]]) ->
 
 
 def _describe_differences(
-    group: PeerGroup, attribute: str, values: Mapping[str, str]
+    group: PeerGroup, attribute_name: str, value_by_part: Mapping[str, str]
 ) -> Iterator[tuple[tuple[str, ...], str]]:
     """The odd parts, each with a sentence; all of them in a strict group without a majority."""
-    counts = Counter(values.values()).most_common()
-    title = _TITLES.get(attribute, attribute)
+    counts = Counter(value_by_part.values()).most_common()
+    title = _TITLES.get(attribute_name, attribute_name)
     if len(counts) < 2:
         return
     common, count = counts[0]
-    has_majority = counts[1][1] < count and 2 * count > len(values)
-    odd = [part for part, value in values.items() if value != common]
-    if has_majority and (group.is_strict or len(odd) <= _MOST_ODD * len(values)):
+    has_majority = counts[1][1] < count and 2 * count > len(value_by_part)
+    odd = [part for part, value in value_by_part.items() if value != common]
+    if has_majority and (group.is_strict or len(odd) <= _MAX_ODD_FRACTION * len(value_by_part)):
         for part in odd:
-            yield (part,), f"{title} is {values[part]}; on {count} of {len(values)} {group.parts} it is {common}"
+            yield (
+                (part,),
+                f"{title} is {value_by_part[part]}; on {count} of {len(value_by_part)} {group.parts} it is {common}",
+            )
     elif group.is_strict:
-        texts = ", ".join(f"{value} on {' '.join(part for part in values if values[part] == value)}"
+        texts = ", ".join(f"{value} on {' '.join(part for part in value_by_part if value_by_part[part] == value)}"
                           for value, _ in counts)  # fmt: skip
-        yield tuple(values), f"{title} is not the same on all {group.parts}: {texts}"
+        yield tuple(value_by_part), f"{title} is not the same on all {group.parts}: {texts}"
 
 
 def _list_groups(observed_storage: ObservedStorage) -> Iterator[PeerGroup]:
@@ -198,7 +201,9 @@ def _list_groups(observed_storage: ObservedStorage) -> Iterator[PeerGroup]:
 
 
 def _select_attributes(attributes: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in attributes.items() if value and not _INDIVIDUAL.fullmatch(name)}
+    return {
+        name: value for name, value in attributes.items() if value and not _INDIVIDUAL_ATTRIBUTE_PATTERN.fullmatch(name)
+    }
 
 
 def read_peer_attributes(disk: ObservedDisk) -> dict[str, str]:
@@ -212,11 +217,11 @@ def read_peer_attributes(disk: ObservedDisk) -> dict[str, str]:
 
 
 def _group_by_technology(
-    observed_storage: ObservedStorage, parts: str, names: Sequence[str], location: str
+    observed_storage: ObservedStorage, parts_noun: str, disk_names: Sequence[str], location: str
 ) -> Iterator[PeerGroup]:
     """Members of arrays, those of flash apart: other settings suit them. A partition has the queue of its drive."""
     groups: dict[object, dict[str, dict[str, str]]] = {}
-    for name in dict.fromkeys(names):
+    for name in dict.fromkeys(disk_names):
         drive = observed_storage.disks.get(find_disk_of_partition(observed_storage, name))
         member = observed_storage.disks.get(name)
         if drive is None or drive.kind not in ("disk", "part", "multipath"):
@@ -227,7 +232,7 @@ def _group_by_technology(
         size = drive.size if not location else None  # drives of other sizes have other purposes
         groups.setdefault((drive.flash, size), {})[name] = attributes
     for peers in groups.values():
-        yield PeerGroup(parts, peers, bool(location), location)
+        yield PeerGroup(parts_noun, peers, bool(location), location)
 
 
 def _make_path_group(observed_storage: ObservedStorage, disk: ObservedDisk) -> PeerGroup:
@@ -321,7 +326,7 @@ def _group_targets(file_systems: Sequence[ObservedFileSystem]) -> Iterator[PeerG
                    "group_blocks": each.group_blocks} if each.kind == "ldiskfs" else {}  # fmt: skip
         facts = {name: str(value) for name, value in numbers.items() if value is not None}
         facts |= {name: value for name, value in each.facts.items()
-                  if value and not _INDIVIDUAL_OF_TARGETS.fullmatch(name)}  # fmt: skip
+                  if value and not _INDIVIDUAL_TARGET_FACT_PATTERN.fullmatch(name)}  # fmt: skip
         if each.kind == "ldiskfs" and each.facts.get("reserved", "").isdigit() and each.blocks:
             facts["reserved space"] = f"{100 * int(each.facts['reserved']) / each.blocks:.0f} %"
         groups.setdefault((each.kind, role), {})[each.location] = facts

@@ -26,7 +26,7 @@ _MEMBER_SETTINGS = {
 # Other kinds (members of md, LVM, ZFS, Btrfs, multipath) have the UUID of what they belong to.
 _KINDS_WITH_OWN_UUID = ("xfs", "ext2", "ext3", "ext4")
 _PATH_SETTINGS = ("max_sectors_kb", "max_hw_sectors_kb", "logical_block_size")
-_PARTITION = re.compile(r"(.*nvme\d+n\d+|.*mmcblk\d+)p\d+|((?:s|h|v|xv)d[a-z]+)\d+")
+_PARTITION_PATTERN = re.compile(r"(.*nvme\d+n\d+|.*mmcblk\d+)p\d+|((?:s|h|v|xv)d[a-z]+)\d+")
 
 
 def find_peer_faults(observed_storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
@@ -48,7 +48,7 @@ def find_disk_of_partition(observed_storage: ObservedStorage, device_name: str) 
     """The disk of a partition, known from what was observed or from its name; the name itself for other devices."""
     if device_name in observed_storage.disks and observed_storage.disks[device_name].on:
         return observed_storage.disks[device_name].on
-    match = _PARTITION.fullmatch(device_name)
+    match = _PARTITION_PATTERN.fullmatch(device_name)
     return next((group for group in match.groups() if group), device_name) if match else device_name
 
 

@@ -18,7 +18,7 @@ from sonde.design.layout.planned_roles import split_by_role
 from sonde.model.system.storage import Drive
 from sonde.model.units import format_bytes
 
-_MAKE = "save the data, then make it with the script of sonde layout plan, or correct the system file"
+_REMEDY = "save the data, then make it with the script of sonde layout plan, or correct the system file"
 # A device may be larger than planned by this fraction: the plan reserves more than md and LVM use.
 _SIZE_SHARE = 0.02
 # Names of schedulers before Linux 5.0.
@@ -56,7 +56,7 @@ def find_plan_faults(
             yield LayoutFault(
                 "not as planned", file_system.location,
                 f"it is {file_system.kind}; planned is {planned_layout.table.kind}",
-                "other rules apply to it", _MAKE,
+                "other rules apply to it", _REMEDY,
             )  # fmt: skip
             continue
         if file_system.kind != "lustre":  # the stripe of its files is that of no device
@@ -68,7 +68,7 @@ def find_plan_faults(
         if realtime not in ("", "none"):
             yield LayoutFault(
                 "not as planned", file_system.location, f"it has a realtime device, {realtime}; the plan has none",
-                "files on it have another rate, and the file system is lost with that device", _MAKE,
+                "files on it have another rate, and the file system is lost with that device", _REMEDY,
             )  # fmt: skip
         yield from _check_mount_options(file_system, planned_layout)
     for part, part_plan in split_by_role(observed_storage, planned_layout):
@@ -102,7 +102,7 @@ def _check_numbers(
                 file_system.location,
                 f"{name} is {texts[0]}; planned is {texts[1]}",
                 cost,
-                _MAKE,
+                _REMEDY,
                 (name,),
             )
     if file_system.size_bytes is not None and planned_layout.capacity is not None:
@@ -117,7 +117,7 @@ def _check_numbers(
             f"it has {format_bytes(file_system.size_bytes)}; planned are {format_bytes(planned_layout.capacity)}",
             "it is on a smaller device, or part of the device is unused"
             if file_system.size_bytes < planned_layout.capacity
-            else "it is on another device than planned, which is larger", _MAKE, ("capacity",),
+            else "it is on another device than planned, which is larger", _REMEDY, ("capacity",),
         )  # fmt: skip
 
 
@@ -135,7 +135,7 @@ def _check_log_against_plan(
             "not as planned", file_system.location,
             f"its log has {format_bytes(file_system.log)}; planned are {format_bytes(planned_layout.log_size)}",
             "it limits creates and writes more than planned" if file_system.log < planned_layout.log_size
-            else "it takes more space, and recovery after a crash takes longer", _MAKE, ("log",),
+            else "it takes more space, and recovery after a crash takes longer", _REMEDY, ("log",),
         )  # fmt: skip
     if file_system.log_device is not None:
         yield CheckedItem("the planned position of the log", file_system.location)
@@ -146,7 +146,7 @@ def _check_log_against_plan(
             "not as planned", file_system.location,
             f"its log is {position}; planned is {'outside' if planned_layout.log is not None else 'inside'}",
             "the mount needs the other disk, and the file system is lost with it" if external
-            else "commits and data share drives", _MAKE,
+            else "commits and data share drives", _REMEDY,
         )  # fmt: skip
 
 
@@ -209,36 +209,36 @@ def _list_disks_of_kind(observed_storage: ObservedStorage, part_kind: str, folde
     return [disk for disk in disks if disk.kind == "disk"] if part_kind == "drives" else []
 
 
-def _compare_setting(disk: ObservedDisk, setting: str, planned: str) -> Iterator[LayoutFault | CheckedItem]:
-    folder, _, name = setting.rpartition("/")
+def _compare_setting(disk: ObservedDisk, setting_name: str, planned_value: str) -> Iterator[LayoutFault | CheckedItem]:
+    folder, _, name = setting_name.rpartition("/")
     is_larger = False
     observed = (disk.queue if folder == "queue" else disk.settings).get(name, "")
     if name == "scheduler":
         active = re.search(r"\[([\w-]+)\]", observed)
         observed = _SCHEDULER_NAMES.get(text := active[1] if active else observed, text)
-        is_wrong = observed != planned
+        is_wrong = observed != planned_value
     elif name == "queue_depth":
         observed = "" if disk.queue_depth is None else str(disk.queue_depth)
-        is_wrong = observed != planned
+        is_wrong = observed != planned_value
     else:
         observed = observed if observed.isdigit() else ""
         largest = int(disk.queue.get("max_hw_sectors_kb", 0) or 0) if name == "max_sectors_kb" else 0
-        is_wrong = bool(observed) and int(observed) < min(int(planned), largest or int(planned))
-        is_larger = bool(observed) and name in _LARGER_COSTS and int(observed) > _MUCH_LARGER * int(planned)
+        is_wrong = bool(observed) and int(observed) < min(int(planned_value), largest or int(planned_value))
+        is_larger = bool(observed) and name in _LARGER_COSTS and int(observed) > _MUCH_LARGER * int(planned_value)
     if not observed:
         return
     yield CheckedItem(f"the planned {name}", disk.name)
     cost = _SETTING_COSTS.get(name, "it is slower than the plan says")
     if name == "queue_depth":
-        is_smaller = observed.isdigit() and int(observed) < int(planned)
+        is_smaller = observed.isdigit() and int(observed) < int(planned_value)
         cost = (
             "drives are idle between commands" if is_smaller else "the controller may refuse commands when it is full"
         )
     cost = _LARGER_COSTS[name] if is_larger else cost
     if is_wrong or is_larger:
         yield LayoutFault(
-            "not as planned", disk.name, f"{name} is {observed}; planned is {planned}", cost,
-            f"echo {planned} > {setting}", (name,),
+            "not as planned", disk.name, f"{name} is {observed}; planned is {planned_value}", cost,
+            f"echo {planned_value} > {setting_name}", (name,),
         )  # fmt: skip
 
 
@@ -328,7 +328,7 @@ def _check_xlv_members(
                     "not as planned", disk.name,
                     f"{', '.join(odd)} {'are no members' if len(odd) > 1 else 'is no member'} of it in the plan"
                     f"{planned_text}",
-                    "the volume lies on another LUN than planned, with other rates and failures", _MAKE,
+                    "the volume lies on another LUN than planned, with other rates and failures", _REMEDY,
                 )  # fmt: skip
 
 
@@ -348,19 +348,19 @@ def _check_volume_members(
         if disk.level == "raid0" and len(disk.members) > 1 and member_count and len(disk.members) != member_count:
             yield LayoutFault(
                 "not as planned", disk.name, f"it has {len(disk.members)} members; planned are {member_count}",
-                "other capacity and bandwidth", _MAKE, ("members",),
+                "other capacity and bandwidth", _REMEDY, ("members",),
             )  # fmt: skip
         if disk.kind == "md" and disk.geometry and disk.level != "raid0" and planned and disk.geometry not in planned:
             yield LayoutFault(
                 "not as planned", disk.name, f"it is {disk.geometry}; planned is {', '.join(sorted(planned))}",
-                "another stripe, and other drives may fail", _MAKE, ("geometry",),
+                "another stripe, and other drives may fail", _REMEDY, ("geometry",),
             )  # fmt: skip
         if disk.kind == "md" and disk.unit and disk.level != "raid0" and units and disk.unit not in units:
             yield LayoutFault(
                 "not as planned", disk.name,
                 f"one member holds {format_bytes(disk.unit)} before the next (chunk); planned is"
                 f" {', '.join(map(format_bytes, sorted(units)))}",
-                "another stripe than planned: requests and alignment of the plan do not fit it", _MAKE, ("unit",),
+                "another stripe than planned: requests and alignment of the plan do not fit it", _REMEDY, ("unit",),
             )  # fmt: skip
         if disk.kind in ("md", "part") or disk.level == "raid0":
             yield CheckedItem("the planned layout", disk.name)

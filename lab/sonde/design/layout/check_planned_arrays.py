@@ -33,10 +33,10 @@ class PlannedArray:
     options: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
 
-def list_planned_arrays(commands: Iterable[Mapping[tuple[str, str], str]]) -> list[PlannedArray]:
+def list_planned_arrays(attributes_by_command: Iterable[Mapping[tuple[str, str], str]]) -> list[PlannedArray]:
     """The arrays of the mdadm commands of a plan, on all of its servers."""
     arrays = []
-    for options in commands:
+    for options in attributes_by_command:
         if ("mdadm", "--create") in options:
             paths = split_device_arguments(options.get(("mdadm", ""), ""))
             count = int(options.get(("mdadm", "--raid-devices"), str(len(paths))))
@@ -72,10 +72,10 @@ def _count_planned_members(observed_storage: ObservedStorage, disk: ObservedDisk
 
 
 def compare_arrays(
-    observed_storage: ObservedStorage, commands: Iterable[Mapping[tuple[str, str], str]]
+    observed_storage: ObservedStorage, attributes_by_command: Iterable[Mapping[tuple[str, str], str]]
 ) -> Iterator[LayoutFault | CheckedItem]:
     """Members and spares that are not those of the plan, for the arrays that the outputs show."""
-    planned = list_planned_arrays(commands)
+    planned = list_planned_arrays(attributes_by_command)
     pairs = pair_arrays(observed_storage, planned)
     local_spares = [path for array in pairs.values() for path in array.spares]
     matches = {name: _match_members(observed_storage, name, array, local_spares) for name, array in pairs.items()}
@@ -177,42 +177,47 @@ def _find_strays(
 def _report_strays(
     observed_storage: ObservedStorage,
     noun: str,
-    pairs: Mapping[str, PlannedArray],
-    strays: Mapping[tuple[str, str], list[str]],
-    absent: Mapping[str, Sequence[str]],
+    planned_array_by_name: Mapping[str, PlannedArray],
+    stray_drives: Mapping[tuple[str, str], list[str]],
+    absent_drives: Mapping[str, Sequence[str]],
 ) -> Iterator[LayoutFault]:
     """Drives that the plan does not have in their array; those that two arrays have of each other are one fault."""
-    names_by_path = {array.path: name for name, array in pairs.items()}
+    names_by_path = {array.path: name for name, array in planned_array_by_name.items()}
     done: set[tuple[str, str]] = set()
-    for (array_name, owner), names in strays.items():
+    for (array_name, owner), names in stray_drives.items():
         other_name = names_by_path.get(owner, "")
-        opposite = (other_name, pairs[array_name].path)
+        opposite = (other_name, planned_array_by_name[array_name].path)
         if (array_name, owner) in done:
             continue
-        if opposite in strays:
+        if opposite in stray_drives:
             done.add(opposite)
-            yield _report_exchange(observed_storage, noun, (array_name, other_name), (names, strays[opposite]))
+            yield _report_exchange(observed_storage, noun, (array_name, other_name), (names, stray_drives[opposite]))
         else:
-            missing = absent[array_name] if noun == "member" else ()
+            missing = absent_drives[array_name] if noun == "member" else ()
             yield _report_odd_drives(observed_storage, noun, array_name, names, owner, missing)
 
 
-def _describe_devices(observed_storage: ObservedStorage, names: Sequence[str]) -> str:
-    texts = [describe_device(observed_storage.disks[name]) for name in names[:_MOST_NAMES]]
-    return ", ".join(texts) + (f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else "")
+def _describe_devices(observed_storage: ObservedStorage, device_names: Sequence[str]) -> str:
+    texts = [describe_device(observed_storage.disks[name]) for name in device_names[:_MOST_NAMES]]
+    return ", ".join(texts) + (
+        f" and {len(device_names) - _MOST_NAMES} more" if len(device_names) > _MOST_NAMES else ""
+    )
 
 
 def _report_exchange(
-    observed_storage: ObservedStorage, noun: str, arrays: tuple[str, str], names: tuple[Sequence[str], Sequence[str]]
+    observed_storage: ObservedStorage,
+    noun: str,
+    array_names: tuple[str, str],
+    drive_names_of_arrays: tuple[Sequence[str], Sequence[str]],
 ) -> LayoutFault:
-    first, second = (_describe_devices(observed_storage, each) for each in names)
-    verbs = ["is" if len(each) == 1 else "are" for each in names]
+    first, second = (_describe_devices(observed_storage, each) for each in drive_names_of_arrays)
+    verbs = ["is" if len(each) == 1 else "are" for each in drive_names_of_arrays]
     return LayoutFault(
-        "not as planned", ", ".join(arrays),
-        f"{noun}s are exchanged: {first} in {arrays[0]} {verbs[0]} planned for {arrays[1]}, and {second} in"
-        f" {arrays[1]} {verbs[1]} planned for {arrays[0]}",
+        "not as planned", ", ".join(array_names),
+        f"{noun}s are exchanged: {first} in {array_names[0]} {verbs[0]} planned for {array_names[1]}, and {second} in"
+        f" {array_names[1]} {verbs[1]} planned for {array_names[0]}",
         "failures that the plan keeps apart may coincide, and drives may have another size or rate", _CHANGE,
-        parts=arrays,
+        parts=array_names,
     )  # fmt: skip
 
 
@@ -220,16 +225,16 @@ def _report_odd_drives(
     observed_storage: ObservedStorage,
     noun: str,
     array_name: str,
-    names: Sequence[str],
-    owner: str,
-    absent: Sequence[str],
+    drive_names: Sequence[str],
+    owner_name: str,
+    absent_drives: Sequence[str],
 ) -> LayoutFault:
-    planned = describe_planned_devices(absent[:_MOST_NAMES])
-    planned_text = f"; planned {'are' if len(absent) > 1 else 'is'} {planned}" if absent else ""
-    text = f"{noun} {_describe_devices(observed_storage, names)} is no drive"
-    if len(names) > 1:
-        text = f"{noun}s {_describe_devices(observed_storage, names)} are no drives"
-    owner_text = f" but of that for {owner}" if owner else ""
+    planned = describe_planned_devices(absent_drives[:_MOST_NAMES])
+    planned_text = f"; planned {'are' if len(absent_drives) > 1 else 'is'} {planned}" if absent_drives else ""
+    text = f"{noun} {_describe_devices(observed_storage, drive_names)} is no drive"
+    if len(drive_names) > 1:
+        text = f"{noun}s {_describe_devices(observed_storage, drive_names)} are no drives"
+    owner_text = f" but of that for {owner_name}" if owner_name else ""
     cost = (
         "a drive of another size, rate or enclosure takes over, and what the plan has it for lacks it"
         if noun == "spare"
@@ -237,7 +242,7 @@ def _report_odd_drives(
     )
     return LayoutFault(
         "not as planned", array_name, f"its {text} of the plan for it{owner_text}{planned_text}", cost, _CHANGE,
-        ("member",), (array_name, *names),
+        ("member",), (array_name, *drive_names),
     )  # fmt: skip
 
 
@@ -256,10 +261,13 @@ def list_absent_spares(observed_storage: ObservedStorage, arrays: Sequence[Plann
 
 
 def _find_exchanged_spares(
-    observed_storage: ObservedStorage, array: ObservedDisk, members: Sequence[str], matches: Mapping[str, list[str]]
+    observed_storage: ObservedStorage,
+    array: ObservedDisk,
+    members: Sequence[str],
+    names_by_planned_drive: Mapping[str, list[str]],
 ) -> Iterator[LayoutFault]:
     """Planned spares that are members while planned members are spares. A spare that took over is no fault alone."""
-    active = [name for name, paths in matches.items() if paths and not set(paths) & set(members)]
+    active = [name for name, paths in names_by_planned_drive.items() if paths and not set(paths) & set(members)]
     disks = observed_storage.disks
     idle = [name for name in array.settings.get("spare_devices", "").split()
             if name in disks and find_planned_names(observed_storage, list(members), disks[name])]  # fmt: skip
@@ -277,7 +285,7 @@ def _find_exchanged_spares(
 
 
 def _compare_copies(
-    array: ObservedDisk, members: Sequence[str], matches: Mapping[str, list[str]]
+    array: ObservedDisk, members: Sequence[str], names_by_planned_drive: Mapping[str, list[str]]
 ) -> Iterator[LayoutFault | CheckedItem]:
     """The drives that hold copies of the same data in RAID 10 with near copies: neighbors in the order of slots."""
     copies = re.fullmatch(r"near=(\d+)", array.settings.get("layout", ""))
@@ -288,7 +296,7 @@ def _compare_copies(
     set_by_path = {path: index // size for index, path in enumerate(members)}
     sets: dict[int, list[tuple[str, int]]] = {}
     for slot, name in slots.items():
-        planned = [set_by_path[path] for path in matches.get(name, []) if path in set_by_path]
+        planned = [set_by_path[path] for path in names_by_planned_drive.get(name, []) if path in set_by_path]
         if planned:
             sets.setdefault(int(slot) // size, []).append((name, planned[0]))
     odd = [" and ".join(name for name, _ in pairs) for pairs in sets.values() if len({each for _, each in pairs}) > 1]

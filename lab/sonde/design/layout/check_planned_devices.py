@@ -33,7 +33,7 @@ DEVICE_SUBJECTS: Mapping[tuple[str, str], str] = {
     ("mke2fs", ""): "the planned device", ("mount", ""): "the planned mount point",
 }  # fmt: skip
 _CHANGE = "exchange the devices, or change the plan if it is meant so"
-_TARGET_LABEL = re.compile(r"\w+-(?:OST|MDT)[0-9a-f]{4}")
+_TARGET_LABEL_PATTERN = re.compile(r"\w+-(?:OST|MDT)[0-9a-f]{4}")
 
 
 @dataclass(frozen=True)
@@ -128,8 +128,10 @@ def _find_unplanned_layers(
             )  # fmt: skip
 
 
-def _compare_volume_group(observed_storage: ObservedStorage, arguments: str) -> Iterator[LayoutFault | CheckedItem]:
-    group, *planned = split_device_arguments(arguments)
+def _compare_volume_group(
+    observed_storage: ObservedStorage, vgcreate_arguments: str
+) -> Iterator[LayoutFault | CheckedItem]:
+    group, *planned = split_device_arguments(vgcreate_arguments)
     for disk in list(observed_storage.disks.values()):
         if disk.settings.get("group_of_pv") != group or disk.name == MISSING_VOLUME:
             continue
@@ -146,9 +148,9 @@ def _compare_volume_group(observed_storage: ObservedStorage, arguments: str) -> 
             )  # fmt: skip
 
 
-def _compare_volume_members(observed_storage: ObservedStorage, arguments: str) -> Iterator[LayoutFault]:
+def _compare_volume_members(observed_storage: ObservedStorage, lvcreate_arguments: str) -> Iterator[LayoutFault]:
     """Planned physical volumes that a striped volume of the group does not use."""
-    group, *planned = split_device_arguments(arguments)
+    group, *planned = split_device_arguments(lvcreate_arguments)
     for disk in observed_storage.disks.values():
         if disk.settings.get("volume_group") != group or disk.level != "raid0":
             continue
@@ -165,10 +167,10 @@ def _compare_volume_members(observed_storage: ObservedStorage, arguments: str) -
             )  # fmt: skip
 
 
-def list_planned_targets(commands: Iterable[Mapping[tuple[str, str], str]]) -> dict[str, str]:
+def list_planned_targets(attributes_by_command: Iterable[Mapping[tuple[str, str], str]]) -> dict[str, str]:
     """The planned device of each target by its label."""
     targets = {}
-    for options in commands:
+    for options in attributes_by_command:
         if ("mkfs.lustre", "") in options:
             index = options.get(("mkfs.lustre", "--index"), "")
             role = "OST" if ("mkfs.lustre", "--ost") in options else "MDT"
@@ -192,7 +194,7 @@ def _compare_targets(
     }
     done: set[str] = set()
     for name, label in labels.items():
-        if label not in targets and not _TARGET_LABEL.fullmatch(label):
+        if label not in targets and not _TARGET_LABEL_PATTERN.fullmatch(label):
             continue
         disk = observed_storage.disks[name]
         missing = [target for target in owners[name] if target not in labels.values()]
@@ -237,25 +239,25 @@ def _find_disk(observed_storage: ObservedStorage, device_path: str) -> ObservedD
 
 
 def _compare_device(
-    observed_storage: ObservedStorage, disk: ObservedDisk | None, path: str, location: str, use: _DeviceUse
+    observed_storage: ObservedStorage, disk: ObservedDisk | None, planned_path: str, location: str, use: _DeviceUse
 ) -> Iterator[LayoutFault | CheckedItem]:
     """Whether `disk` is the planned device of a target, file system or log, where an output identifies it."""
-    answer = is_planned_device(observed_storage, path, disk) if disk is not None else None
+    answer = is_planned_device(observed_storage, planned_path, disk) if disk is not None else None
     if disk is None or answer is None:
         return
     yield CheckedItem(use.subject, location)
     if not answer:
         yield LayoutFault(
             "not as planned", location,
-            f"{use.owner} is on {describe_device(disk)}; planned is {describe_planned_devices([path])}",
+            f"{use.owner} is on {describe_device(disk)}; planned is {describe_planned_devices([planned_path])}",
             use.cost, use.remedy, ("device",),
         )  # fmt: skip
 
 
 def _compare_mount_point(
-    file_systems: Sequence[ObservedFileSystem], arguments: str, mount_points: Collection[str]
+    file_systems: Sequence[ObservedFileSystem], mount_arguments: str, mount_points: Collection[str]
 ) -> Iterator[LayoutFault | CheckedItem]:
-    planned = split_device_arguments(arguments)[-1]
+    planned = split_device_arguments(mount_arguments)[-1]
     mounted = [each for each in file_systems if each.options and each.location.startswith("/")]
     # where several may be the planned one, which of them is elsewhere is not known
     for each in mounted if len({each.location for each in mounted}) == 1 else ():
@@ -268,12 +270,12 @@ def _compare_mount_point(
 
 
 def _compare_client_mounts(
-    file_systems: Sequence[ObservedFileSystem], names: Collection[str], mount_points: Collection[str]
+    file_systems: Sequence[ObservedFileSystem], client_names: Collection[str], mount_points: Collection[str]
 ) -> Iterator[LayoutFault | CheckedItem]:
     """Where a client mounts a planned file system of Lustre: its source ends in the name of the file system."""
     for each in file_systems if mount_points else ():
         name = re.fullmatch(r"\S+:/(\w+)", each.device)
-        if each.kind != "lustre" or name is None or name[1] not in names:
+        if each.kind != "lustre" or name is None or name[1] not in client_names:
             continue
         yield CheckedItem("the planned mount point", each.location)
         if each.location not in mount_points:

@@ -17,18 +17,18 @@ from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem, ObservedStorage, ObservedVdev
 
 # What zpool status prints after the name of a drive that it does not find.
-_FORMER_NAME = re.compile(r"\bwas (/dev/\S+)")
-_VDEV_KIND = re.compile(r"(mirror|raidz\d?|draid\d?(:\S+)?)$")
+_FORMER_NAME_PATTERN = re.compile(r"\bwas (/dev/\S+)")
+_VDEV_KIND_PATTERN = re.compile(r"(mirror|raidz\d?|draid\d?(:\S+)?)$")
 
 
-def _split_vdevs(arguments: str) -> dict[str, list[list[str]]]:
+def _split_vdevs(zpool_arguments: str) -> dict[str, list[list[str]]]:
     """The planned devices of each vdev of zpool create by their use: "" for data, "log" and "spare"."""
     uses: dict[str, list[list[str]]] = {"": [], "log": [], "spare": []}
     use, is_open = "", False
-    for argument in split_device_arguments(arguments)[2:]:
+    for argument in split_device_arguments(zpool_arguments)[2:]:
         if argument in uses:
             use, is_open = argument, False
-        elif _VDEV_KIND.match(argument):
+        elif _VDEV_KIND_PATTERN.match(argument):
             uses[use].append([])
             is_open = True
         elif is_open:
@@ -51,7 +51,7 @@ def find_vdev_disk(observed_storage: ObservedStorage, vdev_name: str) -> Observe
 
 def find_disk_of_drive(observed_storage: ObservedStorage, vdev: ObservedVdev) -> ObservedDisk:
     """The disk of a drive of a pool. In the place of a drive that is missing zpool prints its GUID, and what it was."""
-    was = _FORMER_NAME.search(vdev.note)
+    was = _FORMER_NAME_PATTERN.search(vdev.note)
     if was is None:
         return find_vdev_disk(observed_storage, vdev.name)
     disk = find_vdev_disk(observed_storage, was[1].rpartition("/")[2])
@@ -61,10 +61,10 @@ def find_disk_of_drive(observed_storage: ObservedStorage, vdev: ObservedVdev) ->
 
 
 def compare_pool(
-    observed_storage: ObservedStorage, file_systems: Sequence[ObservedFileSystem], arguments: str
+    observed_storage: ObservedStorage, file_systems: Sequence[ObservedFileSystem], zpool_arguments: str
 ) -> Iterator[LayoutFault | CheckedItem]:
     """The drives of each vdev against those in the arguments of zpool create."""
-    uses = _split_vdevs(arguments)
+    uses = _split_vdevs(zpool_arguments)
     planned_vdevs, spares = uses[""], [path for paths in uses["spare"] for path in paths]
     planned = [*(path for paths in planned_vdevs for path in paths), *spares]
     for pool in (each for each in file_systems if each.kind == "zfs"):
@@ -97,11 +97,13 @@ def compare_pool(
         yield from _report_stray_drives(pool, strays)
 
 
-def _report_missing_drives(pool: ObservedFileSystem, vdev_name: str, count: int, absent: Sequence[str]) -> LayoutFault:
+def _report_missing_drives(
+    pool: ObservedFileSystem, vdev_name: str, missing_count: int, absent_drives: Sequence[str]
+) -> LayoutFault:
     return LayoutFault(
         "not as planned", pool.location,
-        f"{vdev_name} has {count} drives without {describe_planned_devices(absent)}; planned are"
-        f" {count + len(absent)}", "other drives may fail, and another rate and capacity",
+        f"{vdev_name} has {missing_count} drives without {describe_planned_devices(absent_drives)}; planned are"
+        f" {missing_count + len(absent_drives)}", "other drives may fail, and another rate and capacity",
         "save the data, and make the pool again with the script of sonde layout plan", ("vdevs", "vdev drives"),
     )  # fmt: skip
 
@@ -130,12 +132,13 @@ def _report_stray_drives(
 
 
 def _compare_pool_spares(
-    observed_storage: ObservedStorage, pool: ObservedFileSystem, planned: list[str], spares: Sequence[str]
+    observed_storage: ObservedStorage, pool: ObservedFileSystem, planned_spares: list[str], spares: Sequence[str]
 ) -> Iterator[LayoutFault | CheckedItem]:
     """Planned spares that are none: absent, or a member of a vdev for good. Outputs must identify all drives."""
     vdevs = [vdev for vdev in pool.vdevs if vdev.kind == "drive"]
     answers = [
-        find_planned_names(observed_storage, planned, find_disk_of_drive(observed_storage, vdev)) for vdev in vdevs
+        find_planned_names(observed_storage, planned_spares, find_disk_of_drive(observed_storage, vdev))
+        for vdev in vdevs
     ]
     if not spares or not answers or None in answers:
         return
@@ -197,9 +200,9 @@ def _compare_pool_log(
 
 
 def _report_unplanned_vdev(
-    pool: ObservedFileSystem, vdev_name: str, members: Mapping[str, list[str]], spares: Collection[str]
+    pool: ObservedFileSystem, vdev_name: str, vdev_members: Mapping[str, list[str]], spares: Collection[str]
 ) -> LayoutFault:
-    planned_spares = [name for name, paths in members.items() if set(paths) & set(spares)]
+    planned_spares = [name for name, paths in vdev_members.items() if set(paths) & set(spares)]
     verb = "is planned as spare" if len(planned_spares) == 1 else "are planned as spares"
     spare_text = f"; {', '.join(planned_spares)} {verb}" if planned_spares else ""
     return LayoutFault(
@@ -210,15 +213,18 @@ def _report_unplanned_vdev(
     )  # fmt: skip
 
 
-def _report_vdev_drive(pool: ObservedFileSystem, vdev_name: str, drive: str, absent: Sequence[str]) -> LayoutFault:
-    group = next((vdev.group for vdev in pool.vdevs if vdev.name == drive and vdev.parent == vdev_name), "")
+def _report_vdev_drive(
+    pool: ObservedFileSystem, vdev_name: str, drive_name: str, absent_drives: Sequence[str]
+) -> LayoutFault:
+    group = next((vdev.group for vdev in pool.vdevs if vdev.name == drive_name and vdev.parent == vdev_name), "")
     if group:
         others = [vdev.name for vdev in pool.vdevs if vdev.group == group and vdev.parent == vdev_name
-                  and vdev.name != drive]  # fmt: skip
-        problem = f"drive {drive} replaces {', '.join(others)} in {vdev_name}; the plan does not have it there"
+                  and vdev.name != drive_name]  # fmt: skip
+        problem = f"drive {drive_name} replaces {', '.join(others)} in {vdev_name}; the plan does not have it there"
     else:
-        absent_text = describe_planned_devices(absent[:3]) or "another drive"
-        problem = f"drive {drive} is in {vdev_name}; planned there {'are' if len(absent) > 1 else 'is'} {absent_text}"
+        absent_text = describe_planned_devices(absent_drives[:3]) or "another drive"
+        verb = "are" if len(absent_drives) > 1 else "is"
+        problem = f"drive {drive_name} is in {vdev_name}; planned there {verb} {absent_text}"
     return LayoutFault(
         "not as planned", pool.location, problem,
         "other drives than planned may fail together, and a vdev may lose more than it bears",

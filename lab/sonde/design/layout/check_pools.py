@@ -16,7 +16,7 @@ _USED_SHARE = 80
 _FRAGMENTED_SHARE = 60
 _GOOD_STATES = ("ONLINE", "AVAIL", "INUSE", "")
 # Drives that may be missing from a vdev before it loses data.
-_PARITY = {"raidz": 1, "raidz1": 1, "raidz2": 2, "raidz3": 3, "draid1": 1, "draid2": 2, "draid3": 3}
+_PARITY_BY_VDEV_TYPE = {"raidz": 1, "raidz1": 1, "raidz2": 2, "raidz3": 3, "draid1": 1, "draid2": 2, "draid3": 3}
 # The pool is lost with these; a log or a cache is not.
 _AUXILIARY_USES = {
     "spares": ("spare", "nothing takes over when a drive fails"),
@@ -24,10 +24,10 @@ _AUXILIARY_USES = {
 }
 # Administrators scrub each month: the second Sunday of a month is at most 35 days after that of the one before.
 _MOST_SCRUB_DAYS = 35
-_BLOCK_SIZES = re.compile(r"block size: (\w+) configured, (\w+) native")
+_BLOCK_SIZES_PATTERN = re.compile(r"block size: (\w+) configured, (\w+) native")
 _VITAL_USES = ("", "special", "dedup")
 # Sentences of zpool status about features that are not in use: no fault.
-_HARMLESS_STATUS = re.compile(r"Some supported|The pool is formatted using|A newer|scan", re.IGNORECASE)
+_HARMLESS_STATUS_PATTERN = re.compile(r"Some supported|The pool is formatted using|A newer|scan", re.IGNORECASE)
 
 
 def find_pool_faults(pool: ObservedFileSystem, date: str = "") -> Iterator[LayoutFault | CheckedItem]:
@@ -96,7 +96,8 @@ def _check_pool_state(pool: ObservedFileSystem) -> Iterator[LayoutFault | Checke
     for vdev in pool.vdevs:
         if vdev.use == "spares" and vdev.state == "INUSE":
             yield LayoutFault(
-                "spare in use", pool.location, f"spare {vdev.name} stands for {_name_replaced_drive(pool, vdev.name)}",
+                "spare in use", pool.location,
+                f"spare {vdev.name} stands for {_find_drive_replaced_by_spare(pool, vdev.name)}",
                 "there is one spare less", "zpool replace the drive that failed; the spare is free again then",
             )  # fmt: skip
     drives = [vdev for vdev in pool.vdevs if vdev.kind == "drive" and vdev.use not in _AUXILIARY_USES
@@ -124,10 +125,10 @@ def _describe_drive(drive: ObservedVdev) -> str:
     return f"{drive.name} {drive.state}" + (f" ({drive.note})" if drive.note.startswith("was ") else "")
 
 
-def _name_replaced_drive(pool: ObservedFileSystem, spare: str) -> str:
+def _find_drive_replaced_by_spare(pool: ObservedFileSystem, spare_name: str) -> str:
     """The drive that a spare stands for: the other one of its group."""
-    groups = {(vdev.parent, vdev.group) for vdev in pool.vdevs if vdev.name == spare and vdev.group}
-    drives = [vdev for vdev in pool.vdevs if (vdev.parent, vdev.group) in groups and vdev.name != spare]
+    groups = {(vdev.parent, vdev.group) for vdev in pool.vdevs if vdev.name == spare_name and vdev.group}
+    drives = [vdev for vdev in pool.vdevs if (vdev.parent, vdev.group) in groups and vdev.name != spare_name]
     return ", ".join(f"{vdev.name} of {vdev.parent} ({vdev.state})" for vdev in drives) or "a drive that failed"
 
 
@@ -136,7 +137,7 @@ def _describe_remaining_redundancy(pool: ObservedFileSystem, faulty_vdevs: list[
     for vdev in faulty_vdevs:
         children = pool.list_vdev_members(vdev.name)
         lost = sum(child.state not in _GOOD_STATES for child in children)
-        bears = len(children) - 1 if vdev.kind == "mirror" else _PARITY.get(vdev.kind.split(":")[0], 0)
+        bears = len(children) - 1 if vdev.kind == "mirror" else _PARITY_BY_VDEV_TYPE.get(vdev.kind.split(":")[0], 0)
         if children:
             margins.append(bears - lost)
     if not margins:
@@ -209,7 +210,7 @@ def _check_pool_properties(pool: ObservedFileSystem) -> Iterator[LayoutFault | C
 def _check_block_sizes(pool: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
     """Drives whose sectors are larger than the blocks that their vdev was made with."""
     for vdev in pool.vdevs:
-        sizes = _BLOCK_SIZES.search(vdev.note)
+        sizes = _BLOCK_SIZES_PATTERN.search(vdev.note)
         if sizes is None:
             continue
         yield CheckedItem("the block size of a drive", vdev.name)
@@ -260,8 +261,10 @@ def _check_status(pool: ObservedFileSystem) -> Iterator[LayoutFault | CheckedIte
     counts_errors = any(vdev.read_errors or vdev.write_errors or vdev.checksum_errors for vdev in pool.vdevs)
     if status:
         yield CheckedItem("status", pool.location)
-    is_named = counts_errors or "scan" in pool.facts or any(_BLOCK_SIZES.search(vdev.note) for vdev in pool.vdevs)
-    if status and is_online and not is_named and not _HARMLESS_STATUS.match(status):
+    is_named = (
+        counts_errors or "scan" in pool.facts or any(_BLOCK_SIZES_PATTERN.search(vdev.note) for vdev in pool.vdevs)
+    )
+    if status and is_online and not is_named and not _HARMLESS_STATUS_PATTERN.match(status):
         yield LayoutFault(
             "status of the pool", pool.location, f"zpool status says: {status}",
             "zpool says that something is not as it should be", "do what zpool status asks for (action:)",

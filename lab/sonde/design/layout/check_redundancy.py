@@ -12,7 +12,7 @@ from sonde.design.layout.live.md_output import WAITING_RESYNC
 from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage
 from sonde.model.units import format_bytes
 
-_TOLERATED = {"raid0": 0, "linear": 0, "raid4": 1, "raid5": 1, "raid6": 2}
+_TOLERATED_FAILURES = {"raid0": 0, "linear": 0, "raid4": 1, "raid5": 1, "raid6": 2}
 _LONG_REBUILD_DAYS = 4
 _USED_SHARE = 0.9
 _FINE_STATES = frozenset({"", "optimal", "active", "running", "live", "clean", "optimal active", "active sync"})
@@ -34,7 +34,7 @@ def find_redundancy_faults(
         yield LayoutFault(
             "degraded", disk.name,
             f"{disk.level or disk.kind} {disk.name} runs with {noun} missing"
-            f"{_name_failed_members(observed_storage, disk)}{_name_idle_spares(observed_storage, disk)}",
+            f"{_describe_failed_members(observed_storage, disk)}{_describe_idle_spares(observed_storage, disk)}",
             f"reads of what it held are computed from all others; {_describe_margin(disk, lost)}",
             "replace the drive (mdadm --manage --add)",
         )  # fmt: skip
@@ -47,7 +47,7 @@ def find_redundancy_faults(
     if failed and not is_degraded:
         yield LayoutFault(
             "failed drive in an array", disk.name,
-            f"{failed} of its devices are marked as failed{_name_failed_members(observed_storage, disk)}",
+            f"{failed} of its devices are marked as failed{_describe_failed_members(observed_storage, disk)}",
             "a spare took over, or the failed one was a spare: fewer drives can take over next time",
             "mdadm --manage --remove it, and add a new one",
         )  # fmt: skip
@@ -73,7 +73,7 @@ def find_redundancy_faults(
     yield from _check_rebuild_rate(disk)
 
 
-def _name_devices(observed_storage: ObservedStorage, names_text: str) -> list[str]:
+def _list_names_of_devices(observed_storage: ObservedStorage, names_text: str) -> list[str]:
     """Names of the kernel, those of maps with the name of the map, which says where the drive is."""
     maps = {
         name: observed_storage.disks[name].settings.get("name", "")
@@ -83,15 +83,15 @@ def _name_devices(observed_storage: ObservedStorage, names_text: str) -> list[st
     return [f"{name} ({maps[name]})" if maps.get(name, name) not in ("", name) else name for name in names_text.split()]
 
 
-def _name_failed_members(observed_storage: ObservedStorage, disk: ObservedDisk) -> str:
-    names = _name_devices(observed_storage, disk.settings.get("failed_devices", ""))
+def _describe_failed_members(observed_storage: ObservedStorage, array: ObservedDisk) -> str:
+    names = _list_names_of_devices(observed_storage, array.settings.get("failed_devices", ""))
     return f"; failed: {', '.join(names)}" if names else ""
 
 
-def _name_idle_spares(observed_storage: ObservedStorage, disk: ObservedDisk) -> str:
+def _describe_idle_spares(observed_storage: ObservedStorage, array: ObservedDisk) -> str:
     """Spares of a degraded array that is not rebuilt, as far as an output shows whether it is."""
-    is_idle = disk.settings.get("sync_action", "idle" if disk.state else "") == "idle"
-    spares = _name_devices(observed_storage, disk.settings.get("spare_devices", ""))
+    is_idle = array.settings.get("sync_action", "idle" if array.state else "") == "idle"
+    spares = _list_names_of_devices(observed_storage, array.settings.get("spare_devices", ""))
     return f"; no rebuild runs, although it has the spare {', '.join(spares)}" if is_idle and spares else ""
 
 
@@ -147,7 +147,7 @@ def _read_disk_count(disk: ObservedDisk, fact_name: str) -> int | None:
 
 def _describe_margin(disk: ObservedDisk, lost: int) -> str:
     """What the loss of another drive costs."""
-    tolerated = _TOLERATED.get(disk.level)
+    tolerated = _TOLERATED_FAILURES.get(disk.level)
     if tolerated is None:
         return "the loss of the copy of the same data loses it"
     remaining = tolerated - lost

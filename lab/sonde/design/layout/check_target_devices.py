@@ -11,7 +11,7 @@ from sonde.design.layout.device_identity import describe_device, is_planned_devi
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage
 
-_DATA_TARGET = re.compile(r"\w+-OST[0-9a-f]{4}")
+_DATA_TARGET_PATTERN = re.compile(r"\w+-OST[0-9a-f]{4}")
 _BASE_KINDS = ("md", "multipath", "lun", "disk")
 _SLICE = "$(slice"
 
@@ -34,7 +34,7 @@ def find_shared_devices(
     labels_by_base: dict[str, dict[str, str]] = {}
     for name, label in list_target_labels(observed_storage).items():
         base = _find_base_device(observed_storage, name)
-        if _DATA_TARGET.fullmatch(label) and base is not None:
+        if _DATA_TARGET_PATTERN.fullmatch(label) and base is not None:
             labels_by_base.setdefault(base.name, {})[label] = name
             yield CheckedItem("one target on each device", base.name)
     for base_name, names in labels_by_base.items():

@@ -16,7 +16,7 @@ from sonde.design.layout.live.observations import ObservedStorage
 from sonde.design.layout.planned_roles import read_target_name
 from sonde.design.layout.written_attributes import WrittenAttribute, group_by_command
 
-_OBJECT_TARGET = re.compile(r"(\w+)-OST[0-9a-f]{4}")
+_OBJECT_TARGET_PATTERN = re.compile(r"(\w+)-OST[0-9a-f]{4}")
 
 
 def list_mounted_targets(storage: ObservedStorage) -> set[str]:
@@ -26,15 +26,18 @@ def list_mounted_targets(storage: ObservedStorage) -> set[str]:
 
 
 def find_server_faults(
-    hosts: Mapping[str, ObservedStorage], written: Sequence[WrittenAttribute]
+    storage_by_host: Mapping[str, ObservedStorage], written: Sequence[WrittenAttribute]
 ) -> Iterator[LayoutFault | CheckedItem]:
     """Planned targets that no host has mounted although several see their device, and targets that run on the failover
     server while their own server is among the hosts."""
     commands = group_by_command(written)
     targets = list_planned_targets(commands.values())
-    mounted = {host: list_mounted_targets(storage) for host, storage in hosts.items()
+    mounted = {host: list_mounted_targets(storage) for host, storage in storage_by_host.items()
                if any(each.options for each in storage.file_systems)}  # fmt: skip
-    visible = {label: [host for host in mounted if _sees_device(hosts[host], path)] for label, path in targets.items()}
+    visible = {
+        label: [host for host in mounted if _sees_device(storage_by_host[host], path)]
+        for label, path in targets.items()
+    }
     for label, servers in visible.items():
         if len(servers) < 2 or label == "MGS":
             continue
@@ -96,18 +99,20 @@ def _group_by_primary(written: Sequence[WrittenAttribute]) -> dict[str, list[str
 
 
 def _find_failed_over_targets(
-    mounted: Mapping[str, set[str]], visible: Mapping[str, Sequence[str]], groups: Mapping[str, Sequence[str]]
+    mounted: Mapping[str, set[str]],
+    visible: Mapping[str, Sequence[str]],
+    servers_by_target: Mapping[str, Sequence[str]],
 ) -> Iterator[LayoutFault]:
     """Targets on a host that is the server of other ones. The host that has most targets of a server is that server;
     of a server without any, the other host that sees all of its devices."""
     counts = Counter({(address, host): sum(label in names for label in labels)
-                      for address, labels in groups.items() for host, names in mounted.items()
+                      for address, labels in servers_by_target.items() for host, names in mounted.items()
                       if all(host in visible[label] for label in labels)})  # fmt: skip
     hosts: dict[str, str] = {}
     for (address, host), _ in counts.most_common():
         if address not in hosts and host not in hosts.values():
             hosts[address] = host
-    for address, labels in groups.items():
+    for address, labels in servers_by_target.items():
         for label in labels if address in hosts else ():
             others = [host for host, names in mounted.items() if label in names and host != hosts[address]]
             if others and label not in mounted[hosts[address]]:
@@ -127,7 +132,7 @@ def find_unknown_targets(
     targets = list_planned_targets(commands.values())
     devices = {each.location for each in observed_storage.file_systems if each.facts.get("device_state")}
     for label in targets:
-        match = _OBJECT_TARGET.fullmatch(label)
+        match = _OBJECT_TARGET_PATTERN.fullmatch(label)
         servers = [name for name in devices if match and re.fullmatch(rf"{match[1]}-MDT[0-9a-f]{{4}}", name)]
         for server in sorted(servers):
             yield CheckedItem("the targets of a metadata server", server)

@@ -13,13 +13,13 @@ from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.geometry import KIB, MIB
 from sonde.design.layout.live.observations import ObservedFileSystem
 
-_FULL_PERCENT = 90
+_MIN_FULL_PERCENT = 90
 _PAGE = 4 * KIB
 # Points of percent above the median of all targets.
-_UNEVEN_PERCENT = 25
+_MIN_UNEVEN_PERCENT = 25
 # Parameters that all targets of a kind have alike, unless somebody forgot one.
 _EQUAL_PARAMETERS = ("brw_size", "max_pages_per_rpc", "max_rpcs_in_flight", "max_dirty_mb", "checksums")
-_FEWEST_PEERS = 3
+_MIN_PEERS = 3
 # Flags of a label that name a fault: its kind, problem, cost and remedy.
 _FLAGS = {
     "first_time": (
@@ -189,7 +189,7 @@ def _compare_two_targets(targets: Sequence[ObservedFileSystem]) -> Iterator[Layo
     groups: dict[str, list[ObservedFileSystem]] = {}
     for target in targets:
         groups.setdefault(re.sub(r"[0-9a-f]{4}$", "", target.location), []).append(target)
-    for pair in (group for group in groups.values() if len(group) == 2 and len(targets) < 2 * _FEWEST_PEERS):
+    for pair in (group for group in groups.values() if len(group) == 2 and len(targets) < 2 * _MIN_PEERS):
         for member, kind in (("parameters", "parameters"), ("mount_options", "mount options")):
             first, second = (each.facts.get(member, "") for each in pair)
             if first != second and "errors=continue" not in first + second:
@@ -209,7 +209,7 @@ def _check_fill_level(target: ObservedFileSystem) -> Iterator[LayoutFault | Chec
             "files with objects on it cannot be read or written", "look at its server, then lctl set_param active=1",
         )  # fmt: skip
     inodes = target.facts.get("used_inodes_percent", "")
-    if inodes.isdigit() and int(inodes) > _FULL_PERCENT:
+    if inodes.isdigit() and int(inodes) > _MIN_FULL_PERCENT:
         yield LayoutFault(
             "too full", target.location, f"{inodes} % of its inodes are used",
             "creates fail although there is space", "remove files, or add a metadata target",
@@ -230,7 +230,7 @@ def _check_fill_level(target: ObservedFileSystem) -> Iterator[LayoutFault | Chec
     if not used.isdigit():
         return
     yield CheckedItem("free space", target.location)
-    if int(used) > _FULL_PERCENT:
+    if int(used) > _MIN_FULL_PERCENT:
         yield LayoutFault(
             "too full", target.location, f"{used} % of it are used: it is almost full",
             "files that are striped over it get no space, and writing to it is slow",
@@ -242,11 +242,11 @@ def _compare_use(systems: Sequence[ObservedFileSystem]) -> Iterator[LayoutFault]
     """Object targets that are much fuller than the median."""
     used = {each.location: int(each.facts["used_percent"]) for each in systems
             if "-OST" in each.location and each.facts.get("used_percent", "").isdigit()}  # fmt: skip
-    if len(used) < _FEWEST_PEERS:
+    if len(used) < _MIN_PEERS:
         return
     middle = median(used.values())
     for name, percent in used.items():
-        if percent > middle + _UNEVEN_PERCENT and percent <= _FULL_PERCENT:
+        if percent > middle + _MIN_UNEVEN_PERCENT and percent <= _MIN_FULL_PERCENT:
             yield LayoutFault(
                 "uneven use", name, f"{percent} % of it are used, it is fuller than the others ({middle:.0f} %)",
                 "it is full before the others, and has more of the traffic",
@@ -293,7 +293,7 @@ def _compare_parameter(
         if each.facts.get(parameter_name) and (match := re.match(r"(\S+?)-OST[0-9a-f]{4}", each.location)):
             groups.setdefault(match[1], []).append(each)
     for file_system, peers in groups.items():
-        if len(peers) < _FEWEST_PEERS:
+        if len(peers) < _MIN_PEERS:
             continue
         yield CheckedItem("the same parameter on all targets", f"{file_system} {parameter_name}")
         (common, count), *_ = Counter(peer.facts[parameter_name] for peer in peers).most_common(1)

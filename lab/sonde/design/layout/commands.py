@@ -25,9 +25,9 @@ from sonde.model.system.storage import Drive, Lun, RaidGroup, Volume
 # Read-ahead covers this many full widths, and at least this many bytes.
 _WIDTHS_AHEAD, _LEAST_AHEAD = 2, 4 * MIB
 # Largest useful request: one full stripe, up to what Linux accepts without a special driver.
-_LARGEST_REQUEST = 16 * MIB
+_MAX_REQUEST_BYTES = 16 * MIB
 # Requests that wait in the queue of a rotating drive or a LUN, where the scheduler can sort and merge them.
-_REQUESTS = "256"
+_QUEUE_REQUESTS = "256"
 # Orders of parity of mdadm; the first is what mdadm chooses itself: a sequential read uses all drives.
 _PARITY_ORDERS = ("left-symmetric", "left-asymmetric", "right-symmetric", "right-asymmetric", "ddf-zero-restart",
                   "ddf-N-restart", "ddf-N-continue")  # fmt: skip
@@ -82,18 +82,18 @@ def _choose_parity_order(group_id: str, table: RaidGroup) -> str:
     return table.layout or _PARITY_ORDERS[0]
 
 
-def make_sgdisk_command(system: System, disk: str, device_names: DeviceNames) -> list[Argument]:
+def make_sgdisk_command(system: System, disk_id: str, device_names: DeviceNames) -> list[Argument]:
     """sgdisk for all slices of one disk. Starts and sizes are in KiB, which is correct for every sector size; the
     alignment of one sector leaves the starts as they are. Raises UserError."""
-    starts = compute_slice_starts(system, disk)
+    starts = compute_slice_starts(system, disk_id)
     arguments: list[Argument] = ["sgdisk", "--clear", "--set-alignment=1"]
-    for slice_id, number in assign_partition_numbers(system, disk).items():
-        size = compute_partition_size(system, disk, slice_id)
+    for slice_id, number in assign_partition_numbers(system, disk_id).items():
+        size = compute_partition_size(system, disk_id, slice_id)
         if size is None:
             raise UserError(f"{slice_id} has no size and no place that follows from the file; give size or share.")
         arguments.append(f"--new={number}:{starts[slice_id] // KIB}K:+{size // KIB}K")
         arguments.append(f"--change-name={number}:{slice_id}")
-    return [*arguments, device_names.make_device_argument(disk)]
+    return [*arguments, device_names.make_device_argument(disk_id)]
 
 
 def make_volume_commands(device: BlockDevice, device_names: DeviceNames) -> Iterator[list[Argument]]:
@@ -266,10 +266,10 @@ def list_device_settings(
         if device.kind == "luns" or (device.kind == "drives" and not hides_drives):
             flash = isinstance(device.table, Drive) and device.table.kind in ("nvme", "ssd")
             settings["queue/scheduler"] = "none" if flash or device.kind == "luns" or is_pool else "mq-deadline"
-            request = min(_LARGEST_REQUEST, device.full_stripe_bytes or MIB) if device.kind == "luns" else MIB
+            request = min(_MAX_REQUEST_BYTES, device.full_stripe_bytes or MIB) if device.kind == "luns" else MIB
             settings["queue/max_sectors_kb"] = str(request // KIB)
             if not flash:
-                settings["queue/nr_requests"] = _REQUESTS
+                settings["queue/nr_requests"] = _QUEUE_REQUESTS
         if isinstance(device.table, Lun) and device.table.queue_depth is not None:
             settings["device/queue_depth"] = str(int(device.table.queue_depth))
         geometry = device.raid_geometry

@@ -8,19 +8,19 @@ from collections.abc import Sequence
 
 from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage
 
-_SLICE = re.compile(r"\$\(slice \"?(\S+?)\"? (\d+)\)")
-_ARGUMENT = re.compile(r"\$\(slice \"?\S+?\"? \d+\)|\S+")
-_PARTITION_NUMBER = re.compile(r"(?:-part|p)?(\d+)$")
+_SLICE_PATTERN = re.compile(r"\$\(slice \"?(\S+?)\"? (\d+)\)")
+_ARGUMENT_PATTERN = re.compile(r"\$\(slice \"?\S+?\"? \d+\)|\S+")
+_PARTITION_NUMBER_PATTERN = re.compile(r"(?:-part|p)?(\d+)$")
 
 
 def split_device_arguments(arguments_text: str) -> list[str]:
     """The devices among the arguments of a command; `$(slice DEVICE NUMBER)` is one of them."""
-    return _ARGUMENT.findall(arguments_text)
+    return _ARGUMENT_PATTERN.findall(arguments_text)
 
 
 def is_planned_device(observed_storage: ObservedStorage, planned_path: str, disk: ObservedDisk) -> bool | None:
     """Whether `disk` is the planned device; None where the plan names none or no output identifies it."""
-    if match := _SLICE.fullmatch(planned_path):
+    if match := _SLICE_PATTERN.fullmatch(planned_path):
         return _is_planned_partition(observed_storage, match[1], match[2], disk)
     if "$" in planned_path:
         return None
@@ -82,7 +82,7 @@ def _has_identity(disk: ObservedDisk, link_name: str) -> bool | None:
 def _is_planned_partition(
     observed_storage: ObservedStorage, planned_disk: str, number: str, disk: ObservedDisk
 ) -> bool | None:
-    match = _PARTITION_NUMBER.search(disk.settings.get("name", "") or disk.name)
+    match = _PARTITION_NUMBER_PATTERN.search(disk.settings.get("name", "") or disk.name)
     parent = observed_storage.disks.get(disk.on)
     if parent is None:
         return None
@@ -102,7 +102,7 @@ def find_planned_names(
 
 def describe_planned_devices(planned_paths: Sequence[str]) -> str:
     """Planned devices as people read them: `$(slice DEVICE NUMBER)` is a partition of a device."""
-    texts = [f"partition {match[2]} of {match[1]}" if (match := _SLICE.fullmatch(path)) else path
+    texts = [f"partition {match[2]} of {match[1]}" if (match := _SLICE_PATTERN.fullmatch(path)) else path
              for path in planned_paths]  # fmt: skip
     return ", ".join(texts)
 

@@ -13,7 +13,7 @@ from sonde.model.system import System
 from sonde.model.system.storage import RaidGroup, Volume
 
 # Names of disks and volumes on the Cray X1.
-_NOT_LINUX = re.compile("/hw/|/dev/(dsk|xlv)/")
+_NOT_LINUX_PATTERN = re.compile("/hw/|/dev/(dsk|xlv)/")
 
 
 @dataclass
@@ -66,7 +66,7 @@ def find_described_device_path(system: System, part_id: str) -> str:
     """The device path that the system file gives a part, or empty. A range of names is divided among the parts of a
     table."""
     described = _get_member_of_part(system, part_id, "device")
-    return "" if _NOT_LINUX.match(described) else described
+    return "" if _NOT_LINUX_PATTERN.match(described) else described
 
 
 def find_bitmap_file(system: System, raid_group_id: str) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sonde.design.layout.check_planned_pools import find_vdev_disk
-from sonde.design.layout.live.linux_tool_output import TARGET_LABEL
+from sonde.design.layout.live.linux_tool_output import TARGET_LABEL_PATTERN
 from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage
 
 # File systems of media that are carried around, and of images.
@@ -46,5 +46,5 @@ def _holds_storage(disk: ObservedDisk, *, shows_mounts: bool) -> bool:
     """Whether a device holds a part of an array, volume or pool, a target of Lustre or a mounted file system."""
     kind, settings = disk.settings.get("fs_kind", ""), disk.settings
     if kind in _MOUNTED_KINDS and shows_mounts:
-        return bool(settings.get("mountpoint")) or bool(TARGET_LABEL.fullmatch(settings.get("fs_label", "")))
+        return bool(settings.get("mountpoint")) or bool(TARGET_LABEL_PATTERN.fullmatch(settings.get("fs_label", "")))
     return kind not in _PORTABLE_KINDS

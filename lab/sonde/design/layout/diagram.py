@@ -20,7 +20,7 @@ _DRIVE, _GAP, _ROW = 13, 3, 56
 _COLUMNS = (_EDGE, 408, 640, 868)
 _BOX = (0, 196, 192, 268)
 _SHOWN, _DRIVES_SHOWN = 6, 22
-_STYLE = """
+_STYLE_SHEET = """
 svg { width: 100%; height: auto; min-width: 960px; background: #fff; }
 @media print { svg { min-width: 0; } @page { size: landscape; margin: 10mm; } }
 text { font: 13px system-ui, sans-serif; fill: #16191d; } .soft { fill: #5a626b; font-size: 12px; }
@@ -50,7 +50,7 @@ def draw_layout(system: System, layouts: Sequence[FileSystemLayout]) -> str:
     ).format(_WIDTH, y)
     name = Markup("<title>{}</title>").format(f"Layout of {title}")
     body = Markup("\n").join([*head, *parts])
-    return f"{opened}\n{name}\n<style>{_STYLE}</style>\n{body}\n</svg>\n"
+    return f"{opened}\n{name}\n<style>{_STYLE_SHEET}</style>\n{body}\n</svg>\n"
 
 
 def _draw_legend(y: int) -> Iterator[Markup]:
@@ -201,9 +201,9 @@ def _iterate_devices_above_group(block_device: BlockDevice, group_id: str) -> It
 
 
 def _draw_labeled_box(
-    css_class: str, column: int, y: float, height: float, text_lines: Sequence[str]
+    css_class: str, column_index: int, y: float, height: float, text_lines: Sequence[str]
 ) -> Iterator[Markup]:
-    x, width = _COLUMNS[column], _BOX[column]
+    x, width = _COLUMNS[column_index], _BOX[column_index]
     yield Markup('<rect class="{}" x="{}" y="{:.0f}" width="{}" height="{:.0f}" rx="4"/>').format(
         css_class, x, y, width, height
     )

@@ -23,9 +23,9 @@ class LayoutFault:
     parts: tuple[str, ...] = ()
     consequences: tuple[str, ...] = ()
 
-    def covers(self, part: str, attribute: str) -> bool:
+    def covers(self, part_name: str, attribute_name: str) -> bool:
         """Whether the fault is about an attribute of a part."""
-        return attribute in self.attributes and part in (self.parts or (self.location,))
+        return attribute_name in self.attributes and part_name in (self.parts or (self.location,))
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 # Classes of LUNs.
 CLASSES = ("transaction", "bandwidth", "capacity")
 # A parity group with at least this many data drives suits capacity: a full stripe exceeds usual requests.
-_WIDE = 10
+_MIN_WIDE_DATA_DRIVES = 10
 # A parity group with smaller segments suits small requests (4+1 of 128 KiB against 4+1 of 256 KiB).
-_LARGE_SEGMENT = 256 * KIB
+_MIN_LARGE_SEGMENT_BYTES = 256 * KIB
 
 
 @dataclass(frozen=True)
@@ -92,13 +92,13 @@ def read_geometry_of_group(raid_group: RaidGroup) -> Geometry | None:
     return Geometry(data, int(raid_group.parity) if raid_group.parity is not None else implied)
 
 
-def classify_suited_workload(geometry: Geometry, segment: int | None) -> str:
+def classify_suited_workload(geometry: Geometry, segment_bytes: int | None) -> str:
     """The class that groups of a geometry suit: transaction, bandwidth or capacity."""
     if geometry.copies > 1:
         return "transaction"
-    if geometry.data >= _WIDE:
+    if geometry.data >= _MIN_WIDE_DATA_DRIVES:
         return "capacity"
-    small = geometry.data <= 4 and segment is not None and segment < _LARGE_SEGMENT
+    small = geometry.data <= 4 and segment_bytes is not None and segment_bytes < _MIN_LARGE_SEGMENT_BYTES
     return "transaction" if small else "bandwidth"
 
 

@@ -107,13 +107,15 @@ def merge_faults(
     faults = _join_equal_faults([each for each in remaining if isinstance(each, LayoutFault)])
     maps = {path.name: disk.name for disk in observed_storage.disks.values() for path in disk.paths}
     list_names_below = cache(partial(_list_names_below, observed_storage))
-    faults = _absorb(faults, lambda part: {maps.get(part, "")}, partial(_is_about_paths, maps))
-    faults = _absorb(faults, lambda part: {part}, _says_rule_and_plan)
+    faults = _move_effects_into_causes(faults, lambda part: {maps.get(part, "")}, partial(_is_about_paths, maps))
+    faults = _move_effects_into_causes(faults, lambda part: {part}, _says_rule_and_plan)
     kinds = Counter(fault.kind for fault in faults)
     for rule in RULES:
         if kinds[rule.cause] and kinds[rule.effect]:
-            follows = partial(_follows, list_names_below, rule)
-            faults = _absorb(faults, list_names_below if rule.is_above else lambda part: {part}, follows)
+            follows = partial(_is_effect_of_cause, list_names_below, rule)
+            faults = _move_effects_into_causes(
+                faults, list_names_below if rule.is_above else lambda part: {part}, follows
+            )
     return [*items, *faults]
 
 
@@ -135,7 +137,7 @@ def _join_equal_faults(faults: Sequence[LayoutFault]) -> list[LayoutFault]:
     return joined
 
 
-def _absorb(
+def _move_effects_into_causes(
     faults: Sequence[LayoutFault],
     list_causing_parts: Callable[[str], Set[str]],
     follows: Callable[[LayoutFault, LayoutFault], bool],
@@ -192,7 +194,7 @@ def _is_about_paths(maps_by_path: dict[str, str], cause: LayoutFault, effect: La
     return _shares_attribute(cause, effect) and maps <= set(list_fault_parts(cause)) and "" not in maps
 
 
-def _follows(
+def _is_effect_of_cause(
     list_names_below: Callable[[str], Set[str]], rule: CauseRule, cause: LayoutFault, effect: LayoutFault
 ) -> bool:
     if (cause.kind, effect.kind) != (rule.cause, rule.effect):

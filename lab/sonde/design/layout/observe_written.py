@@ -102,8 +102,8 @@ def parse_written_size(size_text: str) -> int | None:
     return int(match[1]) * _UNITS[match[2]] if match else None
 
 
-def _compare_texts(location: str, observed: str, planned_values: list[str]) -> Observation:
-    return Observation(location, observed, " or ".join(planned_values), observed in planned_values)
+def _compare_texts(location: str, observed_text: str, planned_values: list[str]) -> Observation:
+    return Observation(location, observed_text, " or ".join(planned_values), observed_text in planned_values)
 
 
 def observe_array_levels(view: PlanView, key: Key) -> Iterator[Observation]:
@@ -206,9 +206,9 @@ def _parse_slice(start_text: str, size_text: str) -> tuple[int, int] | None:
     return None if start is None or size is None else (start, size)
 
 
-def _observe_physical_volumes(view: PlanView, key: Key, setting: str) -> Iterator[tuple[str, int, int]]:
+def _observe_physical_volumes(view: PlanView, key: Key, setting_name: str) -> Iterator[tuple[str, int, int]]:
     for disk in view.list_data_disks():
-        text = disk.settings.get(setting, "")
+        text = disk.settings.get(setting_name, "")
         for value in view.list_values(key)[:1] if text.isdigit() else ():
             if (planned := parse_written_size(value)) is not None:
                 yield disk.name, int(text), planned
@@ -289,17 +289,19 @@ def observe_pool_properties(view: PlanView, key: Key) -> Iterator[Observation]:
             yield from _observe_datasets(file_system, name, planned)
 
 
-def _are_equal_properties(observed: str, planned: str) -> bool:
-    size = parse_written_size(planned)
-    return observed == planned or (size is not None and parse_written_size(observed) == size)
+def _are_equal_properties(observed_value: str, planned_value: str) -> bool:
+    size = parse_written_size(planned_value)
+    return observed_value == planned_value or (size is not None and parse_written_size(observed_value) == size)
 
 
-def _observe_datasets(pool: ObservedFileSystem, name: str, planned: str) -> Iterator[Observation]:
+def _observe_datasets(pool: ObservedFileSystem, property_name: str, planned_value: str) -> Iterator[Observation]:
     """Datasets that do not inherit a planned property. Their record size is chosen for what is in them."""
     for fact, observed in pool.facts.items():
         stem, _, dataset = fact.partition("@")
-        if stem == name and dataset and name in _INHERITED_PROPERTIES:
-            yield Observation(dataset, observed, f"{planned} for all of {pool.location}", observed == planned)
+        if stem == property_name and dataset and property_name in _INHERITED_PROPERTIES:
+            yield Observation(
+                dataset, observed, f"{planned_value} for all of {pool.location}", observed == planned_value
+            )
 
 
 def observe_vdevs(view: PlanView, key: Key) -> Iterator[Observation]:
@@ -314,10 +316,10 @@ def observe_vdevs(view: PlanView, key: Key) -> Iterator[Observation]:
         yield Observation(file_system.location, texts[0], texts[1], texts[0] == texts[1])
 
 
-def _parse_vdevs(arguments: list[str]) -> list[tuple[str, int]]:
+def _parse_vdevs(zpool_arguments: list[str]) -> list[tuple[str, int]]:
     vdevs: list[tuple[str, int]] = []
     is_group = False
-    for argument in arguments:
+    for argument in zpool_arguments:
         if argument in ("log", "spare"):
             break  # the drives after it hold no data
         if re.fullmatch(r"mirror|raidz\d?|draid\d?(:\S+)?", argument):

@@ -55,7 +55,7 @@ def _get_target_name(target: ObservedFileSystem) -> str:
     return re.sub(r"[:=]", "-", target.location)
 
 
-def _iterate_pairs(view: PlanView) -> Iterator[tuple[_WrittenTarget, ObservedFileSystem]]:
+def _iterate_written_and_observed_targets(view: PlanView) -> Iterator[tuple[_WrittenTarget, ObservedFileSystem]]:
     written = {target.name: target for target in _list_written_targets(view)}
     for target in _list_labeled(view):
         if (planned := written.get(_get_target_name(target))) is not None:
@@ -89,7 +89,7 @@ def observe_target_names(view: PlanView, key: Key) -> Iterator[Observation]:
 
 
 def observe_management_targets(view: PlanView, key: Key) -> Iterator[Observation]:
-    for planned, target in _iterate_pairs(view):
+    for planned, target in _iterate_written_and_observed_targets(view):
         if flags := target.facts.get("flags", ""):
             holds, should_hold = "MGS" in flags.split(), "--mgs" in planned.options
             texts = ["with the management target" if each else "without it" for each in (holds, should_hold)]
@@ -97,7 +97,7 @@ def observe_management_targets(view: PlanView, key: Key) -> Iterator[Observation
 
 
 def _compare_addresses(view: PlanView, option: str, fact_name: str) -> Iterator[Observation]:
-    for planned, target in _iterate_pairs(view):
+    for planned, target in _iterate_written_and_observed_targets(view):
         values = planned.options.get(option, [])
         addresses = {address for value in values for address in re.split(r"[ ,:]", value)}
         if not addresses or any(address.startswith("$") for address in addresses):
@@ -116,7 +116,7 @@ def observe_failover_nodes(view: PlanView, key: Key) -> Iterator[Observation]:
 
 
 def observe_backends(view: PlanView, key: Key) -> Iterator[Observation]:
-    for planned, target in _iterate_pairs(view):
+    for planned, target in _iterate_written_and_observed_targets(view):
         if backend := target.facts.get("backend", ""):
             (value,) = planned.options[key[1]]
             yield Observation(target.location, backend, value, backend == value)

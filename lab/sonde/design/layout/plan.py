@@ -36,7 +36,7 @@ from sonde.model.units import parse_bytes
 
 # Space on each drive for metadata and bitmap of md, at most.
 MD_RESERVE = 128 * MIB
-EXTENT = 4 * MIB  # of LVM, unless the stripe unit is larger
+EXTENT_BYTES = 4 * MIB  # of LVM, unless the stripe unit is larger
 _SYSTEM_FILE_HEAD = "# Written by sonde layout plan; sonde layout check reads it with --plan.\n"
 _RESERVE = {"LVM": MIB, "md": MD_RESERVE}
 
@@ -107,8 +107,8 @@ def replace_id(grown_system: System, system: System) -> System:
     return replace(grown_system, files=system.files)
 
 
-def _find_document_entry(document: dict[str, Any], part_kind: str, part_id: str) -> dict[str, Any]:
-    entry: dict[str, Any] = next(candidate for candidate in document[part_kind] if candidate["id"] == part_id)
+def _find_document_entry(system_document: dict[str, Any], part_kind: str, part_id: str) -> dict[str, Any]:
+    entry: dict[str, Any] = next(candidate for candidate in system_document[part_kind] if candidate["id"] == part_id)
     return entry
 
 
@@ -189,13 +189,13 @@ class _PlanWriter:
 
         self.spare_uses.update(spare)
 
-    def _add_slice(self, candidate: Candidate, use: str) -> str:
+    def _add_slice(self, candidate: Candidate, slice_use: str) -> str:
         """Adds one slice over a whole LUN. An array that the host creates needs no slice."""
         if candidate.device.kind != "luns":
             return candidate.id
         step = compute_slice_alignment(candidate.device.full_stripe_bytes or MIB)
-        (extent,) = cut_slices(candidate.device.capacity or 0, [SliceRequest(f"{candidate.id}-{use}")], step)
-        return self._cut_slice(candidate, extent.name, extent.start, extent.size, step, 1, use)
+        (extent,) = cut_slices(candidate.device.capacity or 0, [SliceRequest(f"{candidate.id}-{slice_use}")], step)
+        return self._cut_slice(candidate, extent.name, extent.start, extent.size, step, 1, slice_use)
 
     def _cut_slice(
         self,
@@ -240,7 +240,7 @@ class _PlanWriter:
                     candidate, piece.name, piece.start, piece.size, step, number, piece.name[len(name) + 1 :]
                 )
 
-    def _add_volume(self, placed_file_system: PlacedFileSystem, members: list[str]) -> str:
+    def _add_volume(self, placed_file_system: PlacedFileSystem, member_ids: list[str]) -> str:
         stripe = placed_file_system.members[0].device.full_stripe_bytes
         legacy = placed_file_system.members[0].device.is_cray_x1
         name = f"{placed_file_system.requirement.id}-vol"
@@ -252,14 +252,14 @@ class _PlanWriter:
         device = {"XLV": f"/dev/xlv/{name}", "md": f"/dev/md/{name}"}.get(
             software, f"/dev/{name}/{placed_file_system.requirement.id}"
         )
-        entry: dict[str, Any] = {"id": name, "kind": "stripe", "software": software, "members": members,
+        entry: dict[str, Any] = {"id": name, "kind": "stripe", "software": software, "members": member_ids,
                                  "device": device}  # fmt: skip
         if placed_file_system.requirement.table.kind == "zfs":
             return self._add_entry("volumes", entry | {"kind": "zfs", "software": "ZFS", "device": name})
         if stripe and software in _RESERVE:
             sizes = [self._get_offered_bytes(member) for member in placed_file_system.members]
-            reserve, step = _RESERVE[software], max(stripe, EXTENT)
-            usable = len(members) * ((min(sizes) - max(reserve, compute_slice_alignment(stripe))) // step * step)
+            reserve, step = _RESERVE[software], max(stripe, EXTENT_BYTES)
+            usable = len(member_ids) * ((min(sizes) - max(reserve, compute_slice_alignment(stripe))) // step * step)
             entry["usable"] = {"value": f"{usable} B", "note": f"less what {software} keeps on each member"}
         return self._add_entry("volumes", entry | ({"stripe_unit": f"{stripe} B"} if stripe else {}))
 
@@ -311,19 +311,19 @@ def _expand_name_ranges(name_ranges: list[str]) -> list[str]:
     return [expanded for name in name_ranges for expanded in expand_name_range(name)]
 
 
-def choose_volume_software(requested: str, stripe: int | None) -> str:
+def choose_volume_software(requested_software: str, stripe_unit_bytes: int | None) -> str:
     """LVM accepts only powers of two as stripe unit; md accepts every multiple of 4 KiB."""
-    power = stripe is not None and stripe & (stripe - 1) == 0
-    return requested if power or requested != "LVM" else "md"
+    power = stripe_unit_bytes is not None and stripe_unit_bytes & (stripe_unit_bytes - 1) == 0
+    return requested_software if power or requested_software != "LVM" else "md"
 
 
-def make_slice_name(disk: str, slice_number: int, slice_use: str) -> str:
+def make_slice_name(disk_name: str, slice_number: int, slice_use: str) -> str:
     """The device name of a slice: pm1d1L10s11 on the Cray X1, sdb1, nvme0n1p1 or mpatha-part1 on Linux."""
-    if re.match(r"pm\d", disk):
-        return f"{disk}s{4 if slice_use.endswith('log') else 11 if slice_number == 1 else slice_number}"
-    if "/by-" in disk or "/mapper/" in disk:
-        return f"{disk}-part{slice_number}"
-    return f"{disk}p{slice_number}" if disk[-1:].isdigit() else f"{disk}{slice_number}"
+    if re.match(r"pm\d", disk_name):
+        return f"{disk_name}s{4 if slice_use.endswith('log') else 11 if slice_number == 1 else slice_number}"
+    if "/by-" in disk_name or "/mapper/" in disk_name:
+        return f"{disk_name}-part{slice_number}"
+    return f"{disk_name}p{slice_number}" if disk_name[-1:].isdigit() else f"{disk_name}{slice_number}"
 
 
 def make_system_file(plan: LayoutPlan) -> dict[str, str]:
@@ -331,7 +331,7 @@ def make_system_file(plan: LayoutPlan) -> dict[str, str]:
     return {"system.toml": format_system_file(plan.system, "the system with the plan of its storage")}
 
 
-def format_system_file(system: System, description: str) -> str:
-    """Returns a system as the text of a system file, with `description` in its first line."""
-    head = f"# {format_comment(system.title or system.id)}: {description}.\n{_SYSTEM_FILE_HEAD}"
+def format_system_file(system: System, title_line: str) -> str:
+    """Returns a system as the text of a system file, with `title_line` in its first line."""
+    head = f"# {format_comment(system.title or system.id)}: {title_line}.\n{_SYSTEM_FILE_HEAD}"
     return head + tomli_w.dumps(convert_system_to_document(system))

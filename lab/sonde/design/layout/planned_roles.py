@@ -12,11 +12,11 @@ from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.live.observations import ObservedFileSystem, ObservedStorage
 from sonde.model.system.service import SYSTEM_PURPOSES
 
-_METADATA = re.compile(r"(?:\w+[-:=])?(?:MDT[0-9a-f]{4}|MGS)")
-_DATA = re.compile(r"\w+[-:=]OST[0-9a-f]{4}")
+_METADATA_PATTERN = re.compile(r"(?:\w+[-:=])?(?:MDT[0-9a-f]{4}|MGS)")
+_DATA_PATTERN = re.compile(r"\w+[-:=]OST[0-9a-f]{4}")
 
 # Where the operating system is: file systems there are no planned ones, unless the plan has them.
-_SYSTEM_MOUNT = re.compile(r"/|/(?:boot|usr|var|tmp|opt|root|run)(?:/.*)?")
+_SYSTEM_MOUNT_PATTERN = re.compile(r"/|/(?:boot|usr|var|tmp|opt|root|run)(?:/.*)?")
 _LUSTRE_NAME_LENGTH = 8  # of a file system, as mkfs.lustre --fsname takes it
 
 
@@ -41,7 +41,7 @@ def select_planned(
             each.facts.get("label") or labels.get(each.device.rsplit("/", 1)[-1], ""))[:12]]  # fmt: skip
     others = file_systems
     if planned_layout.table.purpose not in SYSTEM_PURPOSES:
-        others = tuple(each for each in file_systems if not _SYSTEM_MOUNT.fullmatch(each.location))
+        others = tuple(each for each in file_systems if not _SYSTEM_MOUNT_PATTERN.fullmatch(each.location))
     return tuple(mounted or [each for each in others if each.kind == planned_layout.table.kind]
                  or [each for each in others if each.kind != "ldiskfs"])  # fmt: skip
 
@@ -52,8 +52,8 @@ def split_by_role(
     """The observed file systems with the devices planned for them: once for all, but targets of metadata apart from
     those of data where the outputs name either."""
     names = [(each, read_target_name(observed_storage, each)) for each in observed_storage.file_systems]
-    metadata = tuple(each for each, name in names if _METADATA.fullmatch(name))
-    data = tuple(each for each, name in names if _DATA.fullmatch(name))
+    metadata = tuple(each for each, name in names if _METADATA_PATTERN.fullmatch(name))
+    data = tuple(each for each, name in names if _DATA_PATTERN.fullmatch(name))
     if not planned_layout.metadata_devices or not (metadata or data):
         yield observed_storage, planned_layout
         return

@@ -199,11 +199,11 @@ def _list_parts(
 
 
 def _list_destroyed_disks(
-    system: System, layout: Sequence[FileSystemLayout], groups: Sequence[BlockDevice], device_names: DeviceNames
+    system: System, layout: Sequence[FileSystemLayout], raid_groups: Sequence[BlockDevice], device_names: DeviceNames
 ) -> list[Argument]:
     """Disks that the script overwrites from their beginning: drives of arrays, LUNs, or the lowest devices."""
     disks: dict[Argument, None] = {}
-    for group in groups:
+    for group in raid_groups:
         disks |= dict.fromkeys(
             device_names.make_device_argument(spare) for spare in system.find_references(group.id, "spares")
         )
@@ -346,13 +346,13 @@ def _add_pool_comments(script: ShellScript, devices: Iterable[BlockDevice]) -> N
         )
 
 
-def _list_bitmap_folders(system: System, groups: Sequence[BlockDevice]) -> list[str]:
+def _list_bitmap_folders(system: System, raid_groups: Sequence[BlockDevice]) -> list[str]:
     """The folders of the write-intent bitmaps that are files, each once: mdadm needs a separate file system there."""
-    files = [file for group in groups if (file := find_bitmap_file(system, group.id))]
+    files = [file for group in raid_groups if (file := find_bitmap_file(system, group.id))]
     return list(dict.fromkeys(file.rpartition("/")[0] for file in files))
 
 
-def _make_parameter_script(layout: FileSystemLayout, request: int) -> str:
+def _make_parameter_script(layout: FileSystemLayout, request_kib: int) -> str:
     """Parameters that the management server keeps for all servers: lctl set_param -P works there only."""
     script = ShellScript()
     script.add_comment(
@@ -360,7 +360,7 @@ def _make_parameter_script(layout: FileSystemLayout, request: int) -> str:
     )
     script.add_literal_lines(_STRICT)
     script.add_comment("requests of one full stripe to the disks of the OSTs")
-    script.add_command("lctl", "set_param", "-P", f"obdfilter.{layout.id[:8]}-*.brw_size={request}")
+    script.add_command("lctl", "set_param", "-P", f"obdfilter.{layout.id[:8]}-*.brw_size={request_kib}")
     return str(script)
 
 
@@ -373,7 +373,7 @@ def _make_script(
     script_title: str,
     disks: Sequence[Argument],
     device_names: DeviceNames,
-    commands: ShellScript,
+    command_script: ShellScript,
     bitmap_folders: Sequence[str] = (),
 ) -> str:
     script = ShellScript()
@@ -394,5 +394,5 @@ def _make_script(
     script.add_literal_lines(_CHECKS)
     for folder in bitmap_folders:
         script.add_command("require_mount", folder)
-    script.append_script(commands)
+    script.append_script(command_script)
     return str(script)

@@ -76,12 +76,12 @@ class StripeMeasurement:
 def choose_stripe_geometry(
     observed_storage: ObservedStorage,
     planned_layout: FileSystemLayout | None,
-    stated: tuple[int, int] | None = None,
+    stated_unit_and_width: tuple[int, int] | None = None,
     parity: bool | None = None,
 ) -> StripeGeometry:
     """The stripe to measure: as stated by the user, else of the plan, else below the file system. Raises UserError."""
-    if stated is not None:
-        segment, stripe = stated
+    if stated_unit_and_width is not None:
+        segment, stripe = stated_unit_and_width
         if stripe % segment or stripe < segment:
             raise UserError(
                 f"A stripe of {format_bytes(stripe)} is no multiple of a segment of {format_bytes(segment)}; give both "
@@ -132,7 +132,7 @@ def choose_stripe_geometry(
 
 
 def make_stripe_plan_document(
-    target: str,
+    target_directory: str,
     stripe_geometry: StripeGeometry,
     volume_bytes: int | None = None,
     repeat_count: int = REPEATS,
@@ -171,7 +171,7 @@ def make_stripe_plan_document(
         "schema": "sonde-plan/2",
         "id": "layout-verify",
         "title": "Aligned and misaligned, one stripe unit and all",
-        "target": {"path": target, "full_stripe": format_exact_bytes(stripe_geometry.stripe)},
+        "target": {"path": target_directory, "full_stripe": format_exact_bytes(stripe_geometry.stripe)},
         "tasks": {"processes": 1},
         "data": {
             "files": {"mapping": "per_task"},
@@ -222,28 +222,36 @@ def evaluate_stripe_measurement(
 
 
 def _check_prediction(
-    question: str, measured: RateRatio, predicted: tuple[float, float] | None, why: str
+    question: str, measured_ratio: RateRatio, predicted_interval: tuple[float, float] | None, prediction_reason: str
 ) -> PredictionCheck:
     """A prediction holds if it overlaps the interval of the measured ratio, and fails if they are disjoint.
 
     It stays open if there is no interval, or one whose ends differ by more than a factor of 4.
     """
-    if predicted is None or measured.low is None or measured.high is None:
-        answer = _OPEN if predicted is not None else "nothing is predicted"
+    if predicted_interval is None or measured_ratio.low is None or measured_ratio.high is None:
+        answer = _OPEN if predicted_interval is not None else "nothing is predicted"
         return PredictionCheck(
             question,
-            measured.value,
-            measured.low,
-            measured.high,
-            predicted,
+            measured_ratio.value,
+            measured_ratio.low,
+            measured_ratio.high,
+            predicted_interval,
             answer,
-            f"{why}. {measured.why}".strip(". "),
+            f"{prediction_reason}. {measured_ratio.why}".strip(". "),
         )
-    low, high = predicted
-    verdict = _FAILS if measured.high < low or measured.low > high else _HOLDS
-    if verdict == _HOLDS and measured.high > 4 * measured.low:
+    low, high = predicted_interval
+    verdict = _FAILS if measured_ratio.high < low or measured_ratio.low > high else _HOLDS
+    if verdict == _HOLDS and measured_ratio.high > 4 * measured_ratio.low:
         verdict = _OPEN
-    return PredictionCheck(question, measured.value, measured.low, measured.high, predicted, verdict, why)
+    return PredictionCheck(
+        question,
+        measured_ratio.value,
+        measured_ratio.low,
+        measured_ratio.high,
+        predicted_interval,
+        verdict,
+        prediction_reason,
+    )
 
 
 def _check_alignment_prediction(

@@ -63,9 +63,9 @@ def parse_script_attributes(script_texts: Iterable[str]) -> Iterator[WrittenAttr
                     yield WrittenAttribute(program, option, value, number)
 
 
-def _split_chain(arguments: Sequence[str]) -> Iterator[list[str]]:
+def _split_chain(chain_arguments: Sequence[str]) -> Iterator[list[str]]:
     command: list[str] = []
-    for argument in arguments:
+    for argument in chain_arguments:
         if argument == "&&":
             yield command
             command = []
@@ -74,13 +74,13 @@ def _split_chain(arguments: Sequence[str]) -> Iterator[list[str]]:
     yield command
 
 
-def _split_arguments(program: str, arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
-    if program == "queue":
-        setting, value, *_ = arguments
+def _split_arguments(program_name: str, program_arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
+    if program_name == "queue":
+        setting, value, *_ = program_arguments
         yield setting, value
         return
     others = list[str]()
-    pending = list(arguments)
+    pending = list(program_arguments)
     while pending:
         token = pending.pop(0)
         option, sign, value = token.partition("=")
@@ -102,13 +102,13 @@ def _split_arguments(program: str, arguments: Sequence[str]) -> Iterator[tuple[s
         yield "", " ".join(others)
 
 
-def _split_option_list(option: str, value_text: str) -> Iterator[tuple[str, str]]:
-    if option not in _LIST_OPTIONS:
-        yield option, value_text
+def _split_option_list(option_name: str, value_text: str) -> Iterator[tuple[str, str]]:
+    if option_name not in _LIST_OPTIONS:
+        yield option_name, value_text
         return
     for item in value_text.split(","):
         name, sign, value = item.partition("=")
         if not sign and name.isdigit():
-            yield option, name  # mke2fs -b 4096
+            yield option_name, name  # mke2fs -b 4096
         else:
-            yield f"{option} {name}", value
+            yield f"{option_name} {name}", value

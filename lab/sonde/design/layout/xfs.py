@@ -114,15 +114,15 @@ def _choose_default_group_size(
 
 
 def compute_log_size(
-    capacity_bytes: int, group_bytes: int, rate: float | None, *, is_external: bool = False
+    capacity_bytes: int, group_bytes: int, write_bytes_per_s: float | None, *, is_external: bool = False
 ) -> tuple[int, str]:
     """Bytes of the log and the reason. `group_bytes` is the size of an allocation group in bytes, which holds an
-    internal log; `rate` is the required write rate in bytes/s, None if unknown.
+    internal log; `write_bytes_per_s` is the required write rate in bytes/s, None if unknown.
 
     1/2048 of the file system, like mkfs.xfs, but at least 64 MiB; at least 128 MiB, which was found sufficient in 2004,
     for more than 300 MB/s or an unknown rate.
     """
-    fast = rate is None or rate > LEGACY_LOG_RATE
+    fast = write_bytes_per_s is None or write_bytes_per_s > LEGACY_LOG_RATE
     least = LEGACY_LARGEST_LOG if fast else SMALLEST_LOG
     share = capacity_bytes // 2048
     size = min(LARGEST_LOG, max(least, share)) // MIB * MIB
@@ -133,8 +133,8 @@ def compute_log_size(
     return size, how
 
 
-def compute_log_unit(segment: int, block: int = 4096) -> int:
+def compute_log_unit(segment_bytes: int, block_bytes: int = 4096) -> int:
     """Bytes of the log's stripe unit: the segment, or its largest divisor of whole blocks up to 256 KiB; 0 is none."""
-    if segment <= LARGEST_LOG_UNIT:
-        return segment if segment % block == 0 else 0
-    return next((size for size in range(LARGEST_LOG_UNIT, 0, -block) if segment % size == 0), 0)
+    if segment_bytes <= LARGEST_LOG_UNIT:
+        return segment_bytes if segment_bytes % block_bytes == 0 else 0
+    return next((size for size in range(LARGEST_LOG_UNIT, 0, -block_bytes) if segment_bytes % size == 0), 0)

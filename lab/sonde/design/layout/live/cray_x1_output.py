@@ -19,7 +19,7 @@ from sonde.design.layout.live.observations import (
 )
 from sonde.model.errors import UserError
 
-_WORD = re.compile(r"([a-z_-]+)=([^\s,]+)")
+_WORD_PATTERN = re.compile(r"([a-z_-]+)=([^\s,]+)")
 
 
 def read_xfs_info(output_text: str, output_origin: str) -> ObservedStorage:
@@ -33,7 +33,7 @@ def read_xfs_info(output_text: str, output_origin: str) -> ObservedStorage:
         pairs_text = line[head.end() :] if head else line
         if head and section in ("meta-data", "log", "realtime"):
             sections.setdefault(section, {})["name"] = pairs_text.split()[0] if pairs_text.split() else ""
-        pairs = _WORD.findall(pairs_text)
+        pairs = _WORD_PATTERN.findall(pairs_text)
         lines = sections.setdefault(section, {})
         lines |= {name: value for name, value in pairs if name not in lines}
         # the log has a unit and no width
@@ -67,13 +67,16 @@ def _read_realtime_device(realtime: dict[str, str]) -> dict[str, str]:
 
 
 def _read_xfs_facts(
-    meta: dict[str, str], naming: dict[str, str], log: dict[str, str], log_block_bytes: int | None
+    meta_fields: dict[str, str], naming_fields: dict[str, str], log_fields: dict[str, str], log_block_bytes: int | None
 ) -> dict[str, str]:
-    log_unit = _multiply_if_known(_parse_member_number(log, "sunit"), log_block_bytes)
-    values = {"sector": meta.get("sectsz", ""), "crc": meta.get("crc", ""), "lazy-count": log.get("lazy-count", ""),
-              "log-version": log.get("version", ""), "finobt": meta.get("finobt", ""),
-              "ftype": naming.get("ftype", ""), "isize": meta.get("isize", ""), "sparse": meta.get("sparse", ""),
-              "log_sector": log.get("sectsz", ""), "log_unit": "" if log_unit is None else str(log_unit)}  # fmt: skip
+    log_unit = _multiply_if_known(_parse_member_number(log_fields, "sunit"), log_block_bytes)
+    values = {"sector": meta_fields.get("sectsz", ""), "crc": meta_fields.get("crc", ""),
+    "lazy-count": log_fields.get("lazy-count", ""),
+              "log-version": log_fields.get("version", ""), "finobt": meta_fields.get("finobt", ""),
+              "ftype": naming_fields.get("ftype", ""), "isize": meta_fields.get("isize", ""),
+              "sparse": meta_fields.get("sparse", ""),
+              "log_sector": log_fields.get("sectsz", ""),
+              "log_unit": "" if log_unit is None else str(log_unit)}  # fmt: skip
     return {name: value for name, value in values.items() if value.isdigit()}
 
 
@@ -88,7 +91,7 @@ def _multiply_if_known(block_count: int | None, block_bytes: int | None) -> int 
 
 # ---- csmreport
 
-_LUN = re.compile(
+_LUN_PATTERN = re.compile(
     r"LUNs?\s*[:;]?\s*(?:LUN)?\s*[:;]?\s*(\d+)\s+(\S+)\s+(\w+)\s+RAID-(\d+)/([0-9]+[+x][0-9]+)/([0-9]+[KM]B)\s+(\d+[KMGT]B)",
     re.IGNORECASE,
 )
@@ -111,7 +114,7 @@ def read_csmreport(output_text: str, output_origin: str) -> ObservedStorage:
         if channel:
             sick.append(ObservedDisk(channel[2], "channel", state=channel[1], origin=output_origin))
             continue
-        lun = _LUN.match(stripped)
+        lun = _LUN_PATTERN.match(stripped)
         if lun:
             number, label, state, level, geometry, segment, size = lun.groups()
             data = int(re.split("[+x]", geometry)[0])
@@ -136,7 +139,7 @@ def read_csmreport(output_text: str, output_origin: str) -> ObservedStorage:
 
 # ---- pm, pm -v ustat
 
-_PATH = re.compile(r"(fc\w+)\s+(pri|alt)\s+(act\w*|st\w*by|standby|fail\w*)\s+(\d+)\s+(\d+)(?:\s+(\d+))?")
+_PATH_PATTERN = re.compile(r"(fc\w+)\s+(pri|alt)\s+(act\w*|st\w*by|standby|fail\w*)\s+(\d+)\s+(\d+)(?:\s+(\d+))?")
 
 
 def read_path_manager_output(output_text: str, output_origin: str) -> ObservedStorage:
@@ -152,7 +155,7 @@ def read_path_manager_output(output_text: str, output_origin: str) -> ObservedSt
             paths_by_device.setdefault(device, [])
             columns = re.findall(r"%rd|maxor|nor|wait|avg rd|avg wrt|sz/GBs", head[2] or "")
             continue
-        path = _PATH.match(stripped)
+        path = _PATH_PATTERN.match(stripped)
         if path and device:
             name, port, state, read, written, errors = path.groups()
             error_count = None if errors is None else int(errors)
@@ -178,7 +181,7 @@ def read_path_manager_output(output_text: str, output_origin: str) -> ObservedSt
 
 # ---- parts
 
-_PART = re.compile(r"part\s+(\d+)\s+(?:-t\s+(\w+)\s+)?(\d+(?:\.\d+)?)\s*(%|[KMGT])", re.IGNORECASE)
+_PART_PATTERN = re.compile(r"part\s+(\d+)\s+(?:-t\s+(\w+)\s+)?(\d+(?:\.\d+)?)\s*(%|[KMGT])", re.IGNORECASE)
 _FACTOR = {"K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
@@ -189,7 +192,7 @@ def read_parts_file(output_text: str, output_origin: str) -> ObservedStorage:
     for line in output_text.splitlines():
         stripped = line.strip()
         alignment = re.match(r"modulo\s+(\d+)\s*([KMG])", stripped, re.IGNORECASE)
-        part = _PART.match(stripped)
+        part = _PART_PATTERN.match(stripped)
         command = re.search(r"/sbin/parts.*\s(\S+)$", stripped)
         if alignment:
             step = int(alignment[1]) * {"K": 1 << 10, "M": MIB, "G": 1 << 30}[alignment[2].upper()]
@@ -211,9 +214,9 @@ def read_parts_file(output_text: str, output_origin: str) -> ObservedStorage:
 
 # ---- xlv_mgr show -long
 
-_VE = re.compile(r"VE\s+(\S+)\s+\[(\w+)\]")
-_SPAN = re.compile(r"start=(\d+),\s*end=(\d+),\s*\((\w+)\)\s*grp size=(\w+)(?:,\s*stripe unit size=(\d+))?")
-_MEMBER = re.compile(r"(/hw/disk/\S+)\s+\((\d+) blks\)")
+_VE_PATTERN = re.compile(r"VE\s+(\S+)\s+\[(\w+)\]")
+_SPAN_PATTERN = re.compile(r"start=(\d+),\s*end=(\d+),\s*\((\w+)\)\s*grp size=(\w+)(?:,\s*stripe unit size=(\d+))?")
+_MEMBER_PATTERN = re.compile(r"(/hw/disk/\S+)\s+\((\d+) blks\)")
 
 
 def read_xlv_output(output_text: str, output_origin: str) -> ObservedStorage:
@@ -236,9 +239,9 @@ def read_xlv_output(output_text: str, output_origin: str) -> ObservedStorage:
 
 
 def _iterate_volume_elements(output_text: str) -> Iterator[tuple[str, str, int, int, str, int, list[tuple[str, int]]]]:
-    parts = _VE.split(output_text)
+    parts = _VE_PATTERN.split(output_text)
     for name, state, body in zip(parts[1::3], parts[2::3], parts[3::3], strict=True):
-        span = _SPAN.search(body)
+        span = _SPAN_PATTERN.search(body)
         if span:
-            members = [(member, int(size)) for member, size in _MEMBER.findall(body)]
+            members = [(member, int(size)) for member, size in _MEMBER_PATTERN.findall(body)]
             yield name, state, int(span[1]), int(span[2]), span[3], int(span[5] or 0), members

@@ -12,9 +12,9 @@ from sonde.model.errors import UserError
 LINKS_FORM = r"^l\S+ .* -> (?:\.\./)+|^/dev/\S+ (?:-> )?(?:\.\./)+"
 SCTERC_FORM = r"^SCT Error Recovery Control( command not supported)?|^[ \t]*Read: +(\d+ \(|Disabled)"
 DF_FORM = r"^Filesystem +(?:Type +)?Inodes +IUsed\b"
-_LINK = re.compile(r"(\S+) (?:-> )?(?:\.\./)+([\w!-]+)$", re.MULTILINE)
-_DIRECTORY = re.compile(r"^(/dev/\S+):$", re.MULTILINE)
-_DF_ROW = re.compile(r"^(\S+) +(?:([a-z]\w*) +)?(\d+) +(\d+) +(\d+) +(?:\d+%|-) +(/.*)$", re.MULTILINE)
+_LINK_PATTERN = re.compile(r"(\S+) (?:-> )?(?:\.\./)+([\w!-]+)$", re.MULTILINE)
+_DIRECTORY_PATTERN = re.compile(r"^(/dev/\S+):$", re.MULTILINE)
+_DF_ROW_PATTERN = re.compile(r"^(\S+) +(?:([a-z]\w*) +)?(\d+) +(\d+) +(\d+) +(?:\d+%|-) +(/.*)$", re.MULTILINE)
 
 
 def read_device_from_origin(output_origin: str) -> str:
@@ -29,9 +29,9 @@ def read_device_links(output_text: str, output_origin: str) -> ObservedStorage:
     folder_match = re.search(r"(/dev/\S+?)/?$", output_origin)
     folder = folder_match[1] if folder_match else ""
     for line in output_text.splitlines():
-        if head := _DIRECTORY.match(line):
+        if head := _DIRECTORY_PATTERN.match(line):
             folder = head[1].rstrip("/")
-        elif match := _LINK.search(line):
+        elif match := _LINK_PATTERN.search(line):
             path = match[1] if match[1].startswith("/") else f"{folder}/{match[1]}"
             links.setdefault(match[2], []).append(path)
     if not links:
@@ -63,7 +63,7 @@ def read_smartctl_scterc(output_text: str, output_origin: str) -> ObservedStorag
 
 def read_df_inodes(output_text: str, output_origin: str) -> ObservedStorage:
     """Parses df -i, also with -T: inodes of each mounted file system, all of them and those in use."""
-    rows = _DF_ROW.findall(output_text)
+    rows = _DF_ROW_PATTERN.findall(output_text)
     if not rows:
         raise UserError(f"{output_origin} names no mount; it should be what df -i prints.")
     return ObservedStorage(tuple(

@@ -64,15 +64,15 @@ def inspect_storage(path_or_device: str) -> ObservedStorage:
 
 
 def _inspect_mounted_file_system(
-    mount_point: str, device: str, file_system_type: str, mount_options: tuple[str, ...]
+    mount_point: str, device_path: str, file_system_type: str, mount_options: tuple[str, ...]
 ) -> ObservedStorage:
     file_system: ObservedFileSystem | None = None
     unknown = []
     try:
-        file_system = read_superblock(device)
+        file_system = read_superblock(device_path)
     except OSError as reason:
         unknown.append(
-            f"the superblock of {device} ({reason.strerror}{'' if os.geteuid() == 0 else '; it needs root'})"
+            f"the superblock of {device_path} ({reason.strerror}{'' if os.geteuid() == 0 else '; it needs root'})"
         )
     if file_system is None and file_system_type == "xfs":
         file_system = query_xfs_geometry(mount_point)
@@ -82,7 +82,7 @@ def _inspect_mounted_file_system(
     if file_system is None:
         # its kind and its options are known
         file_system = ObservedFileSystem(
-            mount_point, file_system_type, device, options=mount_options, origin="mountinfo"
+            mount_point, file_system_type, device_path, options=mount_options, origin="mountinfo"
         )
         storage = merge_observations(storage, ObservedStorage((file_system,)))
     else:
@@ -90,34 +90,34 @@ def _inspect_mounted_file_system(
         file_system = replace(
             file_system,
             location=mount_point,
-            device=device,
+            device=device_path,
             options=mount_options,
             log_device=log or file_system.log_device,
         )
         storage = merge_observations(storage, ObservedStorage((file_system,)))
-    return merge_observations(storage, _inspect_block_devices(device))
+    return merge_observations(storage, _inspect_block_devices(device_path))
 
 
-def _inspect_device(device: str) -> ObservedStorage:
-    storage = _inspect_block_devices(device)
+def _inspect_device(device_path: str) -> ObservedStorage:
+    storage = _inspect_block_devices(device_path)
     try:
-        file_system = read_superblock(device)
+        file_system = read_superblock(device_path)
     except OSError as reason:
         return merge_observations(
-            storage, ObservedStorage(unknown=(f"the superblock of {device} ({reason.strerror})",))
+            storage, ObservedStorage(unknown=(f"the superblock of {device_path} ({reason.strerror})",))
         )
     return merge_observations(ObservedStorage((file_system,)), storage) if file_system is not None else storage
 
 
-def _inspect_block_devices(device: str) -> ObservedStorage:
+def _inspect_block_devices(device_path: str) -> ObservedStorage:
     """The block devices below, with the paths that multipathd reports."""
     try:
-        number = os.stat(os.path.realpath(device)).st_rdev
+        number = os.stat(os.path.realpath(device_path)).st_rdev
     except OSError:  # a container can name devices that exist only on its host
-        return ObservedStorage(unknown=(f"{device}, which is not there (a container?)",))
+        return ObservedStorage(unknown=(f"{device_path}, which is not there (a container?)",))
     folder = SYS / "dev" / "block" / f"{os.major(number)}:{os.minor(number)}"
     if not folder.exists():
-        return ObservedStorage(unknown=(f"{device}, which sysfs does not have",))
+        return ObservedStorage(unknown=(f"{device_path}, which sysfs does not have",))
     storage = _add_device_links(read_block_device_tree(folder.resolve().name))
     if any(disk.kind == "multipath" for disk in storage.disks.values()):
         multipath = _run_tool(("multipathd", "show", "maps", "json"), read_multipathd_json)
@@ -130,13 +130,13 @@ def _inspect_block_devices(device: str) -> ObservedStorage:
     return storage
 
 
-def _add_device_links(observed_storage: ObservedStorage, root: Path = Path("/dev")) -> ObservedStorage:
+def _add_device_links(observed_storage: ObservedStorage, dev_folder: Path = Path("/dev")) -> ObservedStorage:
     """Adds to each device the symbolic links below /dev that lead to it: by-id, by-path, names of arrays and maps."""
     links: dict[str, list[str]] = {}
     for pattern in _LINK_PATTERNS:
-        for link in sorted(root.glob(pattern)):
+        for link in sorted(dev_folder.glob(pattern)):
             if link.is_symlink():
-                links.setdefault(os.path.basename(os.readlink(link)), []).append(f"/dev/{link.relative_to(root)}")
+                links.setdefault(os.path.basename(os.readlink(link)), []).append(f"/dev/{link.relative_to(dev_folder)}")
     disks = {
         name: replace(disk, settings={**disk.settings, "links": " ".join(links[name])}) if name in links else disk
         for name, disk in observed_storage.disks.items()
@@ -156,16 +156,16 @@ def _combine_paths_of_sources(
     )  # fmt: skip
 
 
-def _run_tool(arguments: tuple[str, ...], reader: object) -> ObservedStorage:
+def _run_tool(tool_command: tuple[str, ...], parse_output: object) -> ObservedStorage:
     """The parsed output of a tool. A missing or failing tool is reported as unknown."""
-    assert callable(reader)
+    assert callable(parse_output)
     path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
-    program = shutil.which(arguments[0], path=path)
+    program = shutil.which(tool_command[0], path=path)
     if program is None:
-        return ObservedStorage(unknown=(f"what {arguments[0]} would say; it is not installed",))
+        return ObservedStorage(unknown=(f"what {tool_command[0]} would say; it is not installed",))
     try:
         answer = subprocess.run(
-            [program, *arguments[1:]],
+            [program, *tool_command[1:]],
             capture_output=True,
             text=True,
             timeout=_TIMEOUT_S,
@@ -173,10 +173,12 @@ def _run_tool(arguments: tuple[str, ...], reader: object) -> ObservedStorage:
             env=_make_plain_environment(),
         )
     except subprocess.TimeoutExpired:
-        return ObservedStorage(unknown=(f"what {' '.join(arguments)} would say; it did not answer in {_TIMEOUT_S} s",))
+        return ObservedStorage(
+            unknown=(f"what {' '.join(tool_command)} would say; it did not answer in {_TIMEOUT_S} s",)
+        )
     if answer.returncode:
-        return ObservedStorage(unknown=(f"what {' '.join(arguments)} would say: {answer.stderr.strip()[:200]}",))
-    storage = reader(answer.stdout, " ".join(arguments))
+        return ObservedStorage(unknown=(f"what {' '.join(tool_command)} would say: {answer.stderr.strip()[:200]}",))
+    storage = parse_output(answer.stdout, " ".join(tool_command))
     assert isinstance(storage, ObservedStorage)
     return storage
 

@@ -14,14 +14,14 @@ from sonde.design.layout.live.observations import (
     merge_disks,
 )
 
-_KERNEL_NAME = re.compile(r"md\d+")
+_KERNEL_NAME_PATTERN = re.compile(r"md\d+")
 # A WWID with the digit that says its type: 3 and a world-wide name of 8 or 16 bytes.
-_TYPED_WWID = re.compile(r"3([0-9a-f]{16}|[0-9a-f]{32})")
+_TYPED_WWID_PATTERN = re.compile(r"3([0-9a-f]{16}|[0-9a-f]{32})")
 
 
 def join_observations(observed_storage: ObservedStorage) -> ObservedStorage:
     """The same observations with each device and each file system once."""
-    disks = _join_configured_arrays(_join_disks(_name_numbered_members(observed_storage.disks)))
+    disks = _join_configured_arrays(_join_disks(_replace_numbers_of_members_by_names(observed_storage.disks)))
     file_systems = [
         _add_label_identity(_find_device(file_system, disks), disks)
         for file_system in _add_kinds(observed_storage.file_systems)
@@ -47,15 +47,16 @@ def _join_configured_arrays(disks: Mapping[str, ObservedDisk]) -> dict[str, Obse
     return joined
 
 
-def _is_array_of_line(disk: ObservedDisk, line: ObservedDisk) -> bool:
+def _is_array_of_line(disk: ObservedDisk, array_line: ObservedDisk) -> bool:
     """Whether a line of mdadm.conf is about an array, by its name or by a path that leads to it."""
-    device, links = line.settings["configured_device"], disk.settings.get("links", "").split()
+    device, links = array_line.settings["configured_device"], disk.settings.get("links", "").split()
     return (
-        device in (f"/dev/{disk.name}", *links) or disk.settings.get("array_name") == line.settings["configured_name"]
+        device in (f"/dev/{disk.name}", *links)
+        or disk.settings.get("array_name") == array_line.settings["configured_name"]
     )
 
 
-def _name_numbered_members(disks: Mapping[str, ObservedDisk]) -> dict[str, ObservedDisk]:
+def _replace_numbers_of_members_by_names(disks: Mapping[str, ObservedDisk]) -> dict[str, ObservedDisk]:
     """Replaces the numbers of devices (8:16) in tables of device mapper by the names that lsblk gives them."""
     names = {disk.settings["number"]: name for name, disk in disks.items() if "number" in disk.settings}
     joined = {}
@@ -91,9 +92,9 @@ def _join_disks(disks: Mapping[str, ObservedDisk]) -> dict[str, ObservedDisk]:
         if disk.kind != "md" or not disk.members or disk.name in names:
             continue
         first = by_members.setdefault(tuple(sorted(disk.members)), disk.name)
-        is_kernel_name = bool(_KERNEL_NAME.fullmatch(disk.name))
+        is_kernel_name = bool(_KERNEL_NAME_PATTERN.fullmatch(disk.name))
         # two names of the kernel are two arrays
-        if first != disk.name and not (is_kernel_name and _KERNEL_NAME.fullmatch(first)):
+        if first != disk.name and not (is_kernel_name and _KERNEL_NAME_PATTERN.fullmatch(first)):
             kernel_name, other = (disk.name, first) if is_kernel_name else (first, disk.name)
             names[other] = kernel_name
     joined: dict[str, ObservedDisk] = {}
@@ -154,7 +155,7 @@ def _read_identity(disk: ObservedDisk, disks: Mapping[str, ObservedDisk]) -> str
     identity = disk.settings.get("uuid", "").removeprefix("mpath-") if disk.kind == "multipath" else ""
     identity = identity or disk.settings.get("wwn", "") or disk.settings.get("array_uuid", "")
     # multipath writes the type of the identifier before a world-wide name: 3600a0b80... is 0x600a0b80...
-    typed = _TYPED_WWID.fullmatch(identity.lower())
+    typed = _TYPED_WWID_PATTERN.fullmatch(identity.lower())
     return typed[1] if typed is not None else identity.lower().removeprefix("0x")
 
 
@@ -178,20 +179,32 @@ def _join_file_systems(file_systems: list[ObservedFileSystem]) -> list[ObservedF
     return list(joined.values())
 
 
-def _merge_file_systems(first: ObservedFileSystem, second: ObservedFileSystem) -> ObservedFileSystem:
+def _merge_file_systems(
+    first_observation: ObservedFileSystem, second_observation: ObservedFileSystem
+) -> ObservedFileSystem:
     empty = ObservedFileSystem("", "")
     additions = {
-        member.name: getattr(second, member.name)
-        for member in fields(first)
-        if getattr(first, member.name) == getattr(empty, member.name)
+        member.name: getattr(second_observation, member.name)
+        for member in fields(first_observation)
+        if getattr(first_observation, member.name) == getattr(empty, member.name)
     }
     # a mount point says more than a device
-    location = second.location if first.location.startswith("/dev/") else first.location
-    facts = {**second.facts, **{name: value for name, value in first.facts.items() if value}}
-    labels = {each.facts["label_origin"] for each in (first, second) if each.facts.get("label_origin")}
+    location = (
+        second_observation.location if first_observation.location.startswith("/dev/") else first_observation.location
+    )
+    facts = {**second_observation.facts, **{name: value for name, value in first_observation.facts.items() if value}}
+    labels = {
+        each.facts["label_origin"] for each in (first_observation, second_observation) if each.facts.get("label_origin")
+    }
     facts |= {"label_origin": "\n".join(sorted(labels))} if labels else {}
-    texts = [each.facts["label_identity"] for each in (first, second) if each.facts.get("label_identity")]
+    texts = [
+        each.facts["label_identity"]
+        for each in (first_observation, second_observation)
+        if each.facts.get("label_identity")
+    ]
     facts |= (
         {"label_identity": "\n".join(sorted({line for text in texts for line in text.split("\n")}))} if texts else {}
     )
-    return replace(first, **additions | {"location": location, "kind": first.kind, "facts": facts})
+    return replace(
+        first_observation, **additions | {"location": location, "kind": first_observation.kind, "facts": facts}
+    )

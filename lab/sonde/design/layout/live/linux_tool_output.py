@@ -16,7 +16,7 @@ from sonde.model.errors import UserError
 
 _KIB = 1024
 # The label of a target of Lustre. Before its first start it has a colon, and an equals sign after writeconf.
-TARGET_LABEL = re.compile(r"\w{1,8}[-:=](?:OST|MDT)[0-9a-f]{4}|MGS")
+TARGET_LABEL_PATTERN = re.compile(r"\w{1,8}[-:=](?:OST|MDT)[0-9a-f]{4}|MGS")
 # Columns of lsblk that are stored under their names.
 _COLUMNS = ("wwn", "alignment", "zoned", "tran", "model", "rev", "vendor", "partlabel", "hctl")
 _KINDS = {"disk": "disk", "part": "part", "lvm": "lvm", "mpath": "multipath", "loop": "loop"}
@@ -47,39 +47,39 @@ def _replace_members(disk: ObservedDisk, members: tuple[str, ...], disks: dict[s
     return replace(disk, members=members, member_sizes=sizes)
 
 
-def _parse_lsblk_entry(entry: dict[str, Any], above: str, output_origin: str) -> Iterator[ObservedDisk]:
-    kind = str(entry.get("type", "disk"))
+def _parse_lsblk_entry(lsblk_entry: dict[str, Any], parent_name: str, output_origin: str) -> Iterator[ObservedDisk]:
+    kind = str(lsblk_entry.get("type", "disk"))
     queue = {
-        name: str(entry[key]) for name, key in (
+        name: str(lsblk_entry[key]) for name, key in (
             ("read_ahead_kb", "ra"), ("scheduler", "sched"), ("nr_requests", "rq-size"), ("minimum_io_size", "min-io"),
             ("optimal_io_size", "opt-io"), ("logical_block_size", "log-sec"), ("physical_block_size", "phy-sec"),
-        ) if entry.get(key) is not None
+        ) if lsblk_entry.get(key) is not None
     }  # fmt: skip
-    size, start = entry.get("size"), entry.get("start")
+    size, start = lsblk_entry.get("size"), lsblk_entry.get("start")
     raid = kind.startswith("raid")
-    name = str(entry.get("kname") or entry.get("name"))
+    name = str(lsblk_entry.get("kname") or lsblk_entry.get("name"))
     least, best = (int(queue.get(name, 0) or 0) for name in ("minimum_io_size", "optimal_io_size"))
     striped = raid and best > least > 0
-    mount_points = [point for point in (entry.get("mountpoints") or [entry.get("mountpoint")]) if point]
+    mount_points = [point for point in (lsblk_entry.get("mountpoints") or [lsblk_entry.get("mountpoint")]) if point]
     settings = {
         member: str(value) for member, value in (
-            ("fs_uuid", entry.get("uuid")), ("fs_label", entry.get("label")),
-            ("fs_kind", entry.get("fstype")), ("name", entry.get("name")),
-            ("mountpoint", mount_points[0] if mount_points else None), ("serial", entry.get("serial")),
-            *((column, entry.get(column)) for column in _COLUMNS), ("number", entry.get("maj:min")),
-            ("used_percent", str(entry.get("fsuse%") or "").rstrip("%")),
-            ("read_only", "1" if str(entry.get("ro")).lower() in ("true", "1") else None),
+            ("fs_uuid", lsblk_entry.get("uuid")), ("fs_label", lsblk_entry.get("label")),
+            ("fs_kind", lsblk_entry.get("fstype")), ("name", lsblk_entry.get("name")),
+            ("mountpoint", mount_points[0] if mount_points else None), ("serial", lsblk_entry.get("serial")),
+            *((column, lsblk_entry.get(column)) for column in _COLUMNS), ("number", lsblk_entry.get("maj:min")),
+            ("used_percent", str(lsblk_entry.get("fsuse%") or "").rstrip("%")),
+            ("read_only", "1" if str(lsblk_entry.get("ro")).lower() in ("true", "1") else None),
         ) if value
     }  # fmt: skip
     yield ObservedDisk(
         name, "md" if raid else _KINDS.get(kind, "other"),
         int(str(size)) if str(size).isdigit() else parse_rounded_size(size),
-        int(start) * 512 if start is not None and kind == "part" else None, above if kind == "part" else "",
-        () if kind == "part" or not above else (above,), level=kind if raid else "",
+        int(start) * 512 if start is not None and kind == "part" else None, parent_name if kind == "part" else "",
+        () if kind == "part" or not parent_name else (parent_name,), level=kind if raid else "",
         unit=least if striped else None, data=best // least if striped else None, queue=queue, settings=settings,
-        flash=None if entry.get("rota") is None else not entry["rota"], origin=output_origin,
+        flash=None if lsblk_entry.get("rota") is None else not lsblk_entry["rota"], origin=output_origin,
     )  # fmt: skip
-    for child in entry.get("children", []):
+    for child in lsblk_entry.get("children", []):
         yield from _parse_lsblk_entry(child, name, output_origin)
 
 
@@ -151,7 +151,7 @@ def read_dumpe2fs(output_text: str, output_origin: str) -> ObservedStorage:
     for fact, title in (("check_interval", "Check interval"), ("max_mounts", "Maximum mount count")):
         number = re.match(r"-?\d+", members.get(title, ""))
         facts |= {fact: number[0]} if number else {}
-    if target := TARGET_LABEL.fullmatch(label):
+    if target := TARGET_LABEL_PATTERN.fullmatch(label):
         # the backend of a target of Lustre: what is its last mount point is not where clients see it
         name, kind = re.sub(r"[:=]", "-", target[0]), "ldiskfs"
     else:

@@ -14,8 +14,8 @@ TUNEFS_FORM = r"^Lustre FS: +\S+$"
 DF_FORM = r"^UUID +(1K-blocks|bytes|Inodes)\b"
 # Parameters that a fault of their own is about.
 _ADDRESSES = ("mgsnode", "failover.node", "servicenode")
-_ROW = re.compile(r"^(\S+?)(?:_UUID)? +(\d\S*) +(\d\S*) +(\d\S*) +(\d+)% +(/\S+)\[", re.MULTILINE)
-_LOST = re.compile(r"^(\S+?)(?:_UUID)? +: (inactive device|\S.*)$", re.MULTILINE)
+_ROW_PATTERN = re.compile(r"^(\S+?)(?:_UUID)? +(\d\S*) +(\d\S*) +(\d\S*) +(\d+)% +(/\S+)\[", re.MULTILINE)
+_LOST_PATTERN = re.compile(r"^(\S+?)(?:_UUID)? +: (inactive device|\S.*)$", re.MULTILINE)
 
 
 def read_tunefs_lustre(output_text: str, output_origin: str) -> ObservedStorage:
@@ -55,7 +55,7 @@ def read_lfs_df(output_text: str, output_origin: str) -> ObservedStorage:
     names = (("used_inodes_percent", "inodes", "inodes_used", "inodes_free") if is_inodes
              else ("used_percent", "kib", "kib_used", "kib_free"))  # fmt: skip
     targets = []
-    for name, total, used, free, percent, _ in _ROW.findall(output_text):
+    for name, total, used, free, percent, _ in _ROW_PATTERN.findall(output_text):
         facts = {names[0]: percent}
         if is_inodes or is_kib:  # with -h numbers are rounded
             facts |= {fact: text for fact, text in zip(names[1:], (total, used, free), strict=True) if text.isdigit()}
@@ -63,7 +63,7 @@ def read_lfs_df(output_text: str, output_origin: str) -> ObservedStorage:
     targets += [
         ObservedFileSystem(_complete_name(output_text, match), "lustre", facts={"unreachable": match[2]},
                            origin=output_origin)
-        for match in _LOST.finditer(output_text)
+        for match in _LOST_PATTERN.finditer(output_text)
     ]  # fmt: skip
     if not targets:
         raise UserError(f"{output_origin} names no target; it should be what lfs df prints.")

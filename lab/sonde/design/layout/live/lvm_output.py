@@ -15,7 +15,7 @@ from sonde.model.errors import UserError
 _SECTOR = 512
 # The form that identifies output of dmsetup table: name, start, length, target and its arguments.
 DMSETUP_FORM = r"^\S+: \d+ \d+ [a-z][\w-]*( |$)"
-_TABLE_ROW = re.compile(r"^(\S+): (\d+) (\d+) ([a-z][\w-]*) ?(.*)$", re.MULTILINE)
+_TABLE_ROW_PATTERN = re.compile(r"^(\S+): (\d+) (\d+) ([a-z][\w-]*) ?(.*)$", re.MULTILINE)
 # Columns of the table of lvs, and their names in JSON.
 _COLUMNS = {
     "LV": "lv_name", "VG": "vg_name", "Attr": "lv_attr", "LSize": "lv_size", "SSize": "seg_size", "#Str": "stripes",
@@ -57,12 +57,12 @@ def read_lvs_table(output_text: str, output_origin: str) -> ObservedStorage:
     return ObservedStorage(disks=disks, unread=unread)
 
 
-def _split_columns(head_line: str, line: str) -> dict[str, str]:
+def _split_columns(head_line: str, table_line: str) -> dict[str, str]:
     """The values of a line by the titles above them; a column may be empty."""
     titles = [(match[0], match.start(), match.end()) for match in re.finditer(r"\S+", head_line)]
     return {
         title: match[0]
-        for match in re.finditer(r"\S+", line)
+        for match in re.finditer(r"\S+", table_line)
         for title, begin, end in titles
         if match.start() < end and begin < match.end()
     }
@@ -94,7 +94,7 @@ def _parse_segment(row: Mapping[str, str]) -> VolumeSegment:
 
 
 def _make_volume(
-    name: str, row: Mapping[str, str], segments: tuple[VolumeSegment, ...], output_origin: str
+    volume_name: str, row: Mapping[str, str], segments: tuple[VolumeSegment, ...], output_origin: str
 ) -> ObservedDisk:
     first, attributes = segments[0], row.get("lv_attr", "")
     is_striped = (first.stripes or 1) > 1
@@ -107,7 +107,7 @@ def _make_volume(
     }  # fmt: skip
     total = sum(segment.size or 0 for segment in segments)
     return ObservedDisk(
-        name, "lvm", parse_rounded_size(row.get("lv_size", "")) or total or None,
+        volume_name, "lvm", parse_rounded_size(row.get("lv_size", "")) or total or None,
         members=tuple(dict.fromkeys(member for segment in segments for member in segment.members)),
         level="" if first.stripes is None else "raid0" if is_striped else "linear",
         data=first.stripes if is_striped else None, unit=first.unit if is_striped else None, origin=output_origin,
@@ -137,7 +137,7 @@ def read_dmsetup_table(output_text: str, output_origin: str) -> ObservedStorage:
     """Parses dmsetup table: the targets of each mapped device, in the order of their start, and the devices below by
     their numbers, which `join_observations` replaces by names."""
     segments: dict[str, list[tuple[int, VolumeSegment]]] = {}
-    for name, start, length, target, arguments in _TABLE_ROW.findall(output_text):
+    for name, start, length, target, arguments in _TABLE_ROW_PATTERN.findall(output_text):
         is_striped = re.match(r"(\d+) (\d+) ", arguments) if target == "striped" else None
         members = tuple(re.findall(r"(?<!\S)\d+:\d+(?!\S)", arguments))
         if target in ("linear", "striped") and not members:

@@ -18,34 +18,42 @@ _PARITY_LAYOUTS = {
     "16": "left-asymmetric-6", "17": "right-asymmetric-6", "18": "left-symmetric-6", "19": "right-symmetric-6",
     "20": "parity-first-6",
 }  # fmt: skip
-_BITMAP = re.compile(r"^[ \t]+bitmap: \d+/\d+ pages \[\d+KB\], \d+(?:KB|B) chunk(?:, file: (\S+))?", re.MULTILINE)
+_BITMAP_PATTERN = re.compile(
+    r"^[ \t]+bitmap: \d+/\d+ pages \[\d+KB\], \d+(?:KB|B) chunk(?:, file: (\S+))?", re.MULTILINE
+)
 # The form that identifies output of mdadm --examine: the magic number of a superblock of md.
 EXAMINE_FORM = r"^[ \t]+Magic : a92b4efc"
-_DETAIL_ROW = re.compile(r"^[ \t]+\d+\s+\d+\s+\d+\s+(\d+|-)\s+(\S.*?)\s+/dev/(?:\S+/)?(\S+)$", re.MULTILINE)
+_DETAIL_ROW_PATTERN = re.compile(r"^[ \t]+\d+\s+\d+\s+\d+\s+(\d+|-)\s+(\S.*?)\s+/dev/(?:\S+/)?(\S+)$", re.MULTILINE)
 
 
-def name_array_layout(level: str, layout_number: str) -> str:
+def get_array_layout_name(raid_level: str, layout_number: str) -> str:
     """The name that mdadm has for a layout number of the kernel; empty for levels without a layout."""
-    if level in PARITY_DRIVES:
+    if raid_level in PARITY_DRIVES:
         return _PARITY_LAYOUTS.get(layout_number, "")
-    if level == "raid10" and layout_number.isdigit():
+    if raid_level == "raid10" and layout_number.isdigit():
         near, far = int(layout_number) & 255, int(layout_number) >> 8 & 255
         is_offset = bool(int(layout_number) & 0x10000)
         return f"near={near}" if far <= 1 else f"{'offset' if is_offset else 'far'}={far}"
     return ""
 
 
-def _count_data_drives(level: str, drives: int, layout: str) -> int | None:
-    if level == "raid10":
-        copies = re.match(r"(?:near|far|offset)=(\d+)", layout)
-        return drives // (int(copies[1]) if copies else 2)
-    return drives - PARITY_DRIVES[level] if level in PARITY_DRIVES else drives if level == "raid0" else None
+def _count_data_drives(raid_level: str, drive_count: int, layout_text: str) -> int | None:
+    if raid_level == "raid10":
+        copies = re.match(r"(?:near|far|offset)=(\d+)", layout_text)
+        return drive_count // (int(copies[1]) if copies else 2)
+    return (
+        drive_count - PARITY_DRIVES[raid_level]
+        if raid_level in PARITY_DRIVES
+        else drive_count
+        if raid_level == "raid0"
+        else None
+    )
 
 
-def _format_geometry(level: str, data: int | None) -> str:
-    if not data:
+def _format_geometry(raid_level: str, data_drives: int | None) -> str:
+    if not data_drives:
         return ""
-    return f"{data}x2" if level == "raid10" else f"{data}+{PARITY_DRIVES.get(level, 0)}"
+    return f"{data_drives}x2" if raid_level == "raid10" else f"{data_drives}+{PARITY_DRIVES.get(raid_level, 0)}"
 
 
 def read_mdadm_detail(output_text: str, output_origin: str) -> ObservedStorage:
@@ -84,15 +92,17 @@ def read_mdadm_detail(output_text: str, output_origin: str) -> ObservedStorage:
     )})  # fmt: skip
 
 
-def _read_array_fields(detail_text: str, printed: dict[str, str], level: str) -> dict[str, str]:
+def _read_array_fields(detail_text: str, detail_fields: dict[str, str], raid_level: str) -> dict[str, str]:
     """Settings of an array from the lines of mdadm --detail and from its table of devices."""
     titles = {"spares": "Spare Devices", "failed": "Failed Devices"}
-    settings = {member: printed[title] for member, title in titles.items() if printed.get(title, "").isdigit()}
-    used = re.match(r"\d+", printed.get("Used Dev Size", ""))
-    settings |= {"layout": printed["Layout"]} if printed.get("Layout") else {}
-    settings |= {"metadata": printed["Version"]} if "Version" in printed else {}
+    settings = {
+        member: detail_fields[title] for member, title in titles.items() if detail_fields.get(title, "").isdigit()
+    }
+    used = re.match(r"\d+", detail_fields.get("Used Dev Size", ""))
+    settings |= {"layout": detail_fields["Layout"]} if detail_fields.get("Layout") else {}
+    settings |= {"metadata": detail_fields["Version"]} if "Version" in detail_fields else {}
     settings |= {"used_bytes": str(int(used[0]) * _KIB)} if used else {}
-    rows = _DETAIL_ROW.findall(detail_text)
+    rows = _DETAIL_ROW_PATTERN.findall(detail_text)
     lists = {
         "failed_devices": _list_failed_members(detail_text),
         "spare_devices": [device for slot, state, device in rows if slot == "-" and "faulty" not in state],
@@ -101,13 +111,13 @@ def _read_array_fields(detail_text: str, printed: dict[str, str], level: str) ->
         "failfast": [device for _, state, device in rows if "failfast" in state],
     }
     settings |= {member: " ".join(names) for member, names in lists.items() if names}
-    if printed and level not in ("raid0", "linear"):
-        policy = printed.get("Consistency Policy", "bitmap" if "Intent Bitmap" in printed else "resync")
+    if detail_fields and raid_level not in ("raid0", "linear"):
+        policy = detail_fields.get("Consistency Policy", "bitmap" if "Intent Bitmap" in detail_fields else "resync")
         settings["bitmap"] = {"resync": "none", "bitmap": "internal"}.get(policy, policy)
-        position = printed.get("Intent Bitmap", "")
+        position = detail_fields.get("Intent Bitmap", "")
         position = "internal" if position.startswith("Internal") else position
         settings |= {"bitmap_position": position} if position else {}
-    state = printed.get("State", "")
+    state = detail_fields.get("State", "")
     if "recover" in state or "resync" in state:
         settings["sync_action"] = WAITING_RESYNC if re.search(_WAITS, state) else "recover"
     return settings
@@ -119,7 +129,7 @@ WAITING_RESYNC, _WAITS = "waiting", r"PENDING|DELAYED"
 
 def _list_failed_members(detail_text: str) -> list[str]:
     """The members that mdadm --detail marks as faulty; they belong to no slot of the array."""
-    return [device for _, state, device in _DETAIL_ROW.findall(detail_text) if "faulty" in state]
+    return [device for _, state, device in _DETAIL_ROW_PATTERN.findall(detail_text) if "faulty" in state]
 
 
 def _count_missing_disks(detail_fields: dict[str, str], listed_count: int) -> int:
@@ -189,17 +199,19 @@ def read_mdstat(output_text: str, output_origin: str) -> ObservedStorage:
     return ObservedStorage(disks=disks)
 
 
-def _read_mdstat_array(name: str, level: str, members_text: str, part: str, output_origin: str) -> ObservedDisk:
+def _read_mdstat_array(
+    array_name: str, raid_level: str, members_text: str, array_lines: str, output_origin: str
+) -> ObservedDisk:
     members = re.findall(r"(\S+)\[\d+\]((?:\(\w\))*)", members_text)
-    count = re.search(r"\[(\d+)/(\d+)\]", part)
+    count = re.search(r"\[(\d+)/(\d+)\]", array_lines)
     total = int(count[1]) if count else len(members)
-    chunk = re.search(r"(\d+)k chunks?", part, re.IGNORECASE)
-    layout = _read_mdstat_layout(level, part)
-    data = _count_data_drives(level, total, layout)
+    chunk = re.search(r"(\d+)k chunks?", array_lines, re.IGNORECASE)
+    layout = _read_mdstat_layout(raid_level, array_lines)
+    data = _count_data_drives(raid_level, total, layout)
     missing = total - int(count[2]) if count else 0
-    busy = re.search(r"(recovery|resync|reshape|check) *=", part)
-    blocks = re.search(r"^[ \t]+(\d+) blocks", part, re.MULTILINE)
-    version = re.search(r"^[ \t]+\d+ blocks super (\S+)", part, re.MULTILINE)
+    busy = re.search(r"(recovery|resync|reshape|check) *=", array_lines)
+    blocks = re.search(r"^[ \t]+(\d+) blocks", array_lines, re.MULTILINE)
+    version = re.search(r"^[ \t]+\d+ blocks super (\S+)", array_lines, re.MULTILINE)
     write_mostly = [member for member, flags in members if "(W)" in flags]
     failed = [member for member, flags in members if "(F)" in flags]
     spares = [member for member, flags in members if "(S)" in flags]
@@ -210,25 +222,25 @@ def _read_mdstat_array(name: str, level: str, members_text: str, part: str, outp
         **({"failed_devices": " ".join(failed)} if failed else {}),
         **({"spare_devices": " ".join(spares)} if spares else {}),
         "devices": str(total),
-        **({"sync_action": WAITING_RESYNC if re.search(_WAITS, part) else busy[1]} if busy else {}),
-        **({} if level in ("raid0", "linear") else {"bitmap": "internal" if "bitmap:" in part else "none"}),
+        **({"sync_action": WAITING_RESYNC if re.search(_WAITS, array_lines) else busy[1]} if busy else {}),
+        **({} if raid_level in ("raid0", "linear") else {"bitmap": "internal" if "bitmap:" in array_lines else "none"}),
         # the line ends in the name of a file when the bitmap is one
-        **({"bitmap_position": position[1] or "internal"} if (position := _BITMAP.search(part)) else {}),
+        **({"bitmap_position": position[1] or "internal"} if (position := _BITMAP_PATTERN.search(array_lines)) else {}),
         **({"layout": layout} if layout else {}),
         **({"metadata": version[1]} if version else {}),
         **({"write_mostly": " ".join(write_mostly)} if write_mostly else {}),
     }
     return ObservedDisk(
-        name, "md", int(blocks[1]) * _KIB if blocks else None,
+        array_name, "md", int(blocks[1]) * _KIB if blocks else None,
         members=tuple(sorted(member for member, flags in members if "(S)" not in flags and "(F)" not in flags)),
-        level=level, geometry=_format_geometry(level, data), data=data,
+        level=raid_level, geometry=_format_geometry(raid_level, data), data=data,
         unit=int(chunk[1]) * _KIB if chunk else None, settings=settings,
         state="degraded" if missing else "active", origin=output_origin,
     )  # fmt: skip
 
 
-def _read_mdstat_layout(level: str, part: str) -> str:
-    if copies := re.search(r"(\d+) (near|far|offset)-copies", part):
+def _read_mdstat_layout(raid_level: str, array_lines: str) -> str:
+    if copies := re.search(r"(\d+) (near|far|offset)-copies", array_lines):
         return f"{copies[2]}={copies[1]}"
-    number = re.search(r"algorithm (\d+)", part)
-    return name_array_layout(level, number[1]) if number else ""
+    number = re.search(r"algorithm (\d+)", array_lines)
+    return get_array_layout_name(raid_level, number[1]) if number else ""

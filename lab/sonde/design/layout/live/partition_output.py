@@ -15,17 +15,17 @@ _UNITS = {"B": 1, "s": 0, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "
           "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}  # fmt: skip
 
 
-def make_partition_name(disk: str, partition_number: str) -> str:
+def make_partition_name(disk_name: str, partition_number: str) -> str:
     """The kernel's name of a partition: sdb1, nvme0n1p1, md5p1."""
-    name = disk.rsplit("/", 1)[-1]
+    name = disk_name.rsplit("/", 1)[-1]
     return f"{name}p{partition_number}" if name[-1:].isdigit() else f"{name}{partition_number}"
 
 
 def _make_observed_storage(
-    disks: list[ObservedDisk], output_origin: str, tool: str, unread: tuple[str, ...] = ()
+    disks: list[ObservedDisk], output_origin: str, tool_name: str, unread: tuple[str, ...] = ()
 ) -> ObservedStorage:
     if not disks:
-        raise UserError(f"{output_origin} names no partition; it should be what {tool} prints.")
+        raise UserError(f"{output_origin} names no partition; it should be what {tool_name} prints.")
     return ObservedStorage(disks={disk.name: disk for disk in disks}, unread=unread)
 
 

@@ -94,12 +94,12 @@ _EMPTY_FORMS: Mapping[str, str] = {
 }  # fmt: skip
 _MOST_NAMES = 4
 # smartctl prints this header alone for drives without the command, as those of SAS.
-_SMARTCTL_HEADER = re.compile(r"smartctl .*\nCopyright .*")
+_SMARTCTL_HEADER_PATTERN = re.compile(r"smartctl .*\nCopyright .*")
 
 
-def _is_empty_output(command: str, output_text: str) -> bool:
+def _is_empty_output(tool_command: str, output_text: str) -> bool:
     """Whether a tool printed nothing, or that it has nothing to report."""
-    return any(command.startswith(tool) and re.fullmatch(form, output_text.strip()) is not None
+    return any(tool_command.startswith(tool) and re.fullmatch(form, output_text.strip()) is not None
                for tool, form in _EMPTY_FORMS.items())  # fmt: skip
 
 
@@ -111,13 +111,13 @@ def _cut_json(output_text: str) -> str:
 
 
 # The line before each part of the output of the collector, with the command that printed it.
-_PART = re.compile(r"^=== sonde layout collect: (.*) ===$", re.MULTILINE)
+_PART_PATTERN = re.compile(r"^=== sonde layout collect: (.*) ===$", re.MULTILINE)
 
 
 def read_collector_output(output_text: str, output_origin: str) -> ObservedStorage:
     """The observations in the output of the collector: each part by its own form. A part of no known form is named."""
     storage = ObservedStorage()
-    marks = list(_PART.finditer(output_text))
+    marks = list(_PART_PATTERN.finditer(output_text))
     empty, silent_drives = list[str](), list[str]()
     for mark, following in zip(marks, [*marks[1:], None], strict=True):
         part = output_text[mark.end() : following.start() if following else len(output_text)].strip("\n")
@@ -126,7 +126,7 @@ def read_collector_output(output_text: str, output_origin: str) -> ObservedStora
         if _is_empty_output(mark[1], part):
             empty.append(mark[1])
             continue
-        if mark[1].startswith("smartctl -l scterc") and _SMARTCTL_HEADER.fullmatch(part.strip()):
+        if mark[1].startswith("smartctl -l scterc") and _SMARTCTL_HEADER_PATTERN.fullmatch(part.strip()):
             silent_drives.append(mark[1].rpartition("/")[2])
             continue
         try:
@@ -148,7 +148,7 @@ def read_files(paths: Iterable[Path]) -> ObservedStorage:
     storage = ObservedStorage()
     for path in paths:
         text = _read_text(path)
-        reader = read_collector_output if _PART.search(text) else read_saved_output
+        reader = read_collector_output if _PART_PATTERN.search(text) else read_saved_output
         storage = merge_observations(storage, reader(text, str(path)))
     return join_observations(storage)
 
@@ -156,7 +156,7 @@ def read_files(paths: Iterable[Path]) -> ObservedStorage:
 def read_hosts(paths: Sequence[Path]) -> dict[str, ObservedStorage]:
     """The observations in several files by host: several outputs of the collector are of several hosts, whose devices
     have equal names; other files are of one host. Raises UserError."""
-    collected = [path for path in paths if _PART.search(_read_text(path))]
+    collected = [path for path in paths if _PART_PATTERN.search(_read_text(path))]
     if len(collected) < 2:
         return {"": read_files(paths)}
     others = [path for path in paths if path not in collected]

@@ -18,14 +18,16 @@ _EXT4_AT, _EXT4_SIZE = 1024, 1024
 _XFS_GEOMETRY, _XFS_GEOMETRY_SIZE = 0x80705864, 112
 
 
-def read_superblock(device: str) -> ObservedFileSystem | None:
+def read_superblock(device_path: str) -> ObservedFileSystem | None:
     """The file system on a device; None unless it is XFS or ext2, ext3 or ext4. Raises OSError."""
-    with open(device, "rb", buffering=0) as file:
+    with open(device_path, "rb", buffering=0) as file:
         head = file.read(4096)
-    return parse_xfs_superblock(head, device) or parse_ext4_superblock(head[_EXT4_AT : _EXT4_AT + _EXT4_SIZE], device)
+    return parse_xfs_superblock(head, device_path) or parse_ext4_superblock(
+        head[_EXT4_AT : _EXT4_AT + _EXT4_SIZE], device_path
+    )
 
 
-def parse_xfs_superblock(first_block: bytes, device: str) -> ObservedFileSystem | None:
+def parse_xfs_superblock(first_block: bytes, device_path: str) -> ObservedFileSystem | None:
     """Parses the first block of an XFS."""
     if len(first_block) < 264 or first_block[:4] != b"XFSB":
         return None
@@ -36,13 +38,14 @@ def parse_xfs_superblock(first_block: bytes, device: str) -> ObservedFileSystem 
     unit, width = struct.unpack_from(">II", first_block, 184)
     (log_unit,) = struct.unpack_from(">I", first_block, 196)
     return ObservedFileSystem(
-        device, "xfs", device, block, data_blocks, unit * block, width * block, count, group, log_blocks * block,
+        device_path, "xfs", device_path, block, data_blocks, unit * block, width * block, count, group,
+        log_blocks * block,
         "internal" if log_start else "external", origin="superblock",
         facts={"log_unit": str(log_unit)} | _read_label(first_block[108:120]),
     )  # fmt: skip
 
 
-def parse_ext4_superblock(superblock: bytes, device: str) -> ObservedFileSystem | None:
+def parse_ext4_superblock(superblock: bytes, device_path: str) -> ObservedFileSystem | None:
     """Parses the superblock of an ext2, ext3 or ext4."""
     if len(superblock) < 512 or superblock[56:58] != b"\x53\xef":
         return None
@@ -68,7 +71,7 @@ def parse_ext4_superblock(superblock: bytes, device: str) -> ObservedFileSystem 
     groups = -(-blocks // per_group) if per_group else None
     name = "ext4" if incompatible & 0x40 else "ext3" if compatible & 0x4 else "ext2"
     return ObservedFileSystem(
-        device, name, device, block, blocks, stride * block, width * block, groups,
+        device_path, name, device_path, block, blocks, stride * block, width * block, groups,
         per_group, journal, log_device, origin="superblock",
         facts={"inodes": str(inodes)} | _read_label(superblock[0x78:0x88]),
     )  # fmt: skip
@@ -92,12 +95,12 @@ def query_xfs_geometry(mount_path: str) -> ObservedFileSystem | None:
     return parse_xfs_geometry(bytes(buffer), mount_path)
 
 
-def parse_xfs_geometry(buffer: bytes, mount_path: str) -> ObservedFileSystem:
+def parse_xfs_geometry(geometry_bytes: bytes, mount_path: str) -> ObservedFileSystem:
     """Parses the answer of XFS_IOC_FSGEOMETRY_V1."""
-    block, _, group, count, log_blocks = struct.unpack_from("=IIIII", buffer, 0)
-    (data_blocks,) = struct.unpack_from("=Q", buffer, 32)
-    (log_start,) = struct.unpack_from("=Q", buffer, 56)
-    unit, width = struct.unpack_from("=II", buffer, 80)
+    block, _, group, count, log_blocks = struct.unpack_from("=IIIII", geometry_bytes, 0)
+    (data_blocks,) = struct.unpack_from("=Q", geometry_bytes, 32)
+    (log_start,) = struct.unpack_from("=Q", geometry_bytes, 56)
+    unit, width = struct.unpack_from("=II", geometry_bytes, 80)
     return ObservedFileSystem(
         mount_path, "xfs", "", block, data_blocks, unit * block, width * block, count, group, log_blocks * block,
         "internal" if log_start else "external", origin="ioctl XFS_IOC_FSGEOMETRY",

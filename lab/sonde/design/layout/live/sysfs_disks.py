@@ -21,10 +21,10 @@ _QUEUE = (
 )
 _MD = ("level", "raid_disks", "chunk_size", "degraded", "sync_action", "stripe_cache_size", "array_state",
        "group_thread_cnt", "sync_speed_max", "reshape_position", "mismatch_cnt", "bitmap/chunksize")  # fmt: skip
-_PARITY = {"raid4": 1, "raid5": 1, "raid6": 2}
+_PARITY_BY_LEVEL = {"raid4": 1, "raid5": 1, "raid6": 2}
 
 
-def read_block_device_tree(device_name: str, root: Path = SYS) -> ObservedStorage:
+def read_block_device_tree(device_name: str, sysfs_root: Path = SYS) -> ObservedStorage:
     """The device of that name (sdb1, md0, dm-3) and everything below it."""
     disks: dict[str, ObservedDisk] = {}
     unknown: list[str] = []
@@ -33,7 +33,7 @@ def read_block_device_tree(device_name: str, root: Path = SYS) -> ObservedStorag
         disk_name = pending.pop()
         if disk_name in disks:
             continue
-        folder = root / "class" / "block" / disk_name
+        folder = sysfs_root / "class" / "block" / disk_name
         if not folder.exists():
             unknown.append(f"{disk_name}, which sysfs does not have")
             continue
@@ -73,8 +73,8 @@ def _read_disk(device_name: str, sysfs_folder: Path) -> ObservedDisk:
 def _read_md_array(disk: ObservedDisk, sysfs_folder: Path) -> ObservedDisk:
     settings = {setting: text for setting in _MD if (text := _read_sysfs_text(sysfs_folder / "md" / setting))}
     level, disks = settings.get("level", ""), int(settings.get("raid_disks", "0") or 0)
-    data = disks - _PARITY[level] if level in _PARITY else disks if level == "raid0" else None
-    geometry = f"{data}+{_PARITY.get(level, 0)}" if data else ""
+    data = disks - _PARITY_BY_LEVEL[level] if level in _PARITY_BY_LEVEL else disks if level == "raid0" else None
+    geometry = f"{data}+{_PARITY_BY_LEVEL.get(level, 0)}" if data else ""
     layout = _read_sysfs_text(sysfs_folder / "md" / "layout")
     states = {f"dev-{member}/state": _read_sysfs_text(sysfs_folder / "md" / f"dev-{member}" / "state")
               for member in disk.members}  # fmt: skip

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import re
 
-from sonde.design.layout.live.md_output import PARITY_DRIVES, name_array_layout
+from sonde.design.layout.live.md_output import PARITY_DRIVES, get_array_layout_name
 from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage
 from sonde.model.errors import UserError
 
 _SECTOR = 512
-_LINE = re.compile(r"^/sys/(?:class/)?block/([^/]+)/(?:(queue|md|device)/)?([\w/:-]+):(.*)$", re.MULTILINE)
+_LINE_PATTERN = re.compile(r"^/sys/(?:class/)?block/([^/]+)/(?:(queue|md|device)/)?([\w/:-]+):(.*)$", re.MULTILINE)
 # Attributes of the device itself, not of its queue, that are of use.
 _DEVICE_ATTRIBUTES = {"ro": "read_only", "alignment_offset": "alignment"}
 
@@ -18,7 +18,7 @@ _DEVICE_ATTRIBUTES = {"ro": "read_only", "alignment_offset": "alignment"}
 def read_sysfs_lines(output_text: str, output_origin: str) -> ObservedStorage:
     """Parses grep -H "" of files below /sys/block: the settings of queues, arrays and devices."""
     attributes: dict[str, dict[str, dict[str, str]]] = {}
-    for name, folder, setting, value in _LINE.findall(output_text):
+    for name, folder, setting, value in _LINE_PATTERN.findall(output_text):
         attributes.setdefault(name, {}).setdefault(folder, {})[setting] = value.strip()
     disks = {name: _make_disk(name, folders, output_origin) for name, folders in attributes.items()}
     if not disks:
@@ -28,17 +28,21 @@ def read_sysfs_lines(output_text: str, output_origin: str) -> ObservedStorage:
     return ObservedStorage(disks=disks)
 
 
-def _make_disk(name: str, folders: dict[str, dict[str, str]], output_origin: str) -> ObservedDisk:
-    queue, array, device = folders.get("queue", {}), folders.get("md", {}), dict(folders.get("device", {}))
+def _make_disk(disk_name: str, text_by_folder_and_file: dict[str, dict[str, str]], output_origin: str) -> ObservedDisk:
+    queue, array, device = (
+        text_by_folder_and_file.get("queue", {}),
+        text_by_folder_and_file.get("md", {}),
+        dict(text_by_folder_and_file.get("device", {})),
+    )
     state, depth = device.pop("state", ""), device.pop("queue_depth", "")
-    general = {_DEVICE_ATTRIBUTES[key]: value for key, value in folders.get("", {}).items()
+    general = {_DEVICE_ATTRIBUTES[key]: value for key, value in text_by_folder_and_file.get("", {}).items()
                if key in _DEVICE_ATTRIBUTES and value != "0"}  # fmt: skip
-    size = folders.get("", {}).get("size", "")
+    size = text_by_folder_and_file.get("", {}).get("size", "")
     level, chunk = array.get("level", ""), array.get("chunk_size", "")
     drives = array.get("raid_disks", "")
     data = int(drives) - PARITY_DRIVES[level] if level in PARITY_DRIVES and drives.isdigit() else None
     return ObservedDisk(
-        name, "md" if name.startswith("md") else "disk", int(size) * _SECTOR if size.isdigit() else None,
+        disk_name, "md" if disk_name.startswith("md") else "disk", int(size) * _SECTOR if size.isdigit() else None,
         queue=queue, settings={**general, **device, **read_array_attributes(array)}, level=level, data=data,
         unit=int(chunk) or None if chunk.isdigit() else None, origin=output_origin,
         flash={"0": True, "1": False}.get(queue.get("rotational", "")),
@@ -46,12 +50,12 @@ def _make_disk(name: str, folders: dict[str, dict[str, str]], output_origin: str
     )  # fmt: skip
 
 
-def read_array_attributes(attributes: dict[str, str]) -> dict[str, str]:
+def read_array_attributes(text_by_file: dict[str, str]) -> dict[str, str]:
     """Files of /sys/block/…/md by their names, with the layout and the write-mostly members in the terms of mdadm."""
-    settings = {name: value for name, value in attributes.items() if not name.startswith("dev-")}
-    if layout := name_array_layout(attributes.get("level", ""), settings.pop("layout", "")):
+    settings = {name: value for name, value in text_by_file.items() if not name.startswith("dev-")}
+    if layout := get_array_layout_name(text_by_file.get("level", ""), settings.pop("layout", "")):
         settings["layout"] = layout
-    states = {name.split("/")[0].removeprefix("dev-"): value for name, value in attributes.items()
+    states = {name.split("/")[0].removeprefix("dev-"): value for name, value in text_by_file.items()
               if name.startswith("dev-") and name.endswith("/state")}  # fmt: skip
     if states:
         settings["write_mostly"] = " ".join(name for name, value in states.items() if "write_mostly" in value)

@@ -69,7 +69,7 @@ def read_date(output_text: str, output_origin: str) -> ObservedStorage:
         raise UserError(f"{output_origin} is no time; it should be what date +%Y-%m-%dT%H:%M:%S%z prints.") from None
 
 
-_PATH_ROW = re.compile(r"^[ |`]*[|`]- +(\d+:\d+:\d+:\d+) +(\S+) +\S+ +(\w+) +(\w+) +(\w+)", re.MULTILINE)
+_PATH_ROW_PATTERN = re.compile(r"^[ |`]*[|`]- +(\d+:\d+:\d+:\d+) +(\S+) +\S+ +(\w+) +(\w+) +(\w+)", re.MULTILINE)
 
 
 def read_multipath_list(output_text: str, output_origin: str) -> ObservedStorage:
@@ -85,7 +85,7 @@ def read_multipath_list(output_text: str, output_origin: str) -> ObservedStorage
         paths: list[ObservedPath] = []
         for number, (group, priority) in enumerate(zip(groups, priorities, strict=True)):
             status = re.search(r"status=(\w+)", group)
-            for address, device, dm_state, checker, _ in _PATH_ROW.findall(group):
+            for address, device, dm_state, checker, _ in _PATH_ROW_PATTERN.findall(group):
                 is_active = status is not None and status[1] == "active" and dm_state == "active"
                 paths.append(ObservedPath(device, priority == best, is_active, state=f"{dm_state} {checker}",
                                           group=number, priority=priority,
@@ -155,28 +155,30 @@ def read_blkid(output_text: str, output_origin: str) -> ObservedStorage:
     return ObservedStorage(disks=disks)
 
 
-_LCTL = re.compile(
+_LCTL_PATTERN = re.compile(
     r"^(obdfilter|osd-\w+|osc|mdc|osp|llite|lov|lod|mdt|mdd|ost|mds|ofd)\.([^.=\s]+)\.(\S+?)=(.*)$", re.MULTILINE
 )
 # Parameters of all of a node.
-_LCTL_NODE = re.compile(r"^(debug|timeout|at_min|at_max|jobid_var)=(.*)$", re.MULTILINE)
+_LCTL_NODE_PATTERN = re.compile(r"^(debug|timeout|at_min|at_max|jobid_var)=(.*)$", re.MULTILINE)
 # The form that identifies output of lctl.
 LCTL_FORM = (
     r"^(obdfilter|osd-\w+|osc|mdc|osp|llite|lov|lod|mdt|mdd|ost|mds|ofd)\.[^.=\s]+\.\S+?="
     r"|^[ \t]*\d+ (UP|IN|AT|ST) \w+ \S+ \S+ \d+$"
 )
-_LCTL_DEVICE = re.compile(r"^[ \t]*\d+ (UP|IN|AT|ST|\w+) (\w+) (\S+) \S+ \d+$", re.MULTILINE)
+_LCTL_DEVICE_PATTERN = re.compile(r"^[ \t]*\d+ (UP|IN|AT|ST|\w+) (\w+) (\S+) \S+ \d+$", re.MULTILINE)
 
 
 def read_lctl_parameters(output_text: str, output_origin: str) -> ObservedStorage:
     """Parses lctl get_param and lctl dl: parameters of targets and clients, and devices that are not up."""
     systems: dict[str, dict[str, str]] = {}
-    for _, name, parameter, value in _LCTL.findall(output_text):
+    for _, name, parameter, value in _LCTL_PATTERN.findall(output_text):
         if value.strip():
             systems.setdefault(name, {})[parameter] = value.strip()
-    if node := {parameter: value.strip() for parameter, value in _LCTL_NODE.findall(output_text) if value.strip()}:
+    if node := {
+        parameter: value.strip() for parameter, value in _LCTL_NODE_PATTERN.findall(output_text) if value.strip()
+    }:
         systems["parameters of the node"] = node
-    for state, kind, name in _LCTL_DEVICE.findall(output_text):
+    for state, kind, name in _LCTL_DEVICE_PATTERN.findall(output_text):
         if kind in ("osc", "mdc", "obdfilter", "mdt", "mgs", "osp"):
             systems.setdefault(name, {})["device_state"] = state
     if not systems:

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from sonde.design.layout.live.observations import ObservedFileSystem, ObservedStorage, ObservedVdev
 from sonde.model.errors import UserError
 
-_GROUP = re.compile(r"(mirror|raidz\d?|draid\d?\S*|spare|replacing)-\d+$")
-_INNER_GROUP = re.compile(r"(spare|replacing)-\d+$")
+_GROUP_PATTERN = re.compile(r"(mirror|raidz\d?|draid\d?\S*|spare|replacing)-\d+$")
+_INNER_GROUP_PATTERN = re.compile(r"(spare|replacing)-\d+$")
 _CLASSES = ("logs", "cache", "spares", "special", "dedup")
 # The form that identifies output of zpool get and zfs get.
 PROPERTIES_FORM = r"^NAME +PROPERTY +VALUE"
-_LIST_HEAD = re.compile(r"^NAME\s+SIZE\s+ALLOC\s+FREE\b.*$", re.MULTILINE)
+_LIST_HEAD_PATTERN = re.compile(r"^NAME\s+SIZE\s+ALLOC\s+FREE\b.*$", re.MULTILINE)
 
 
 def read_zpool_status(output_text: str, output_origin: str) -> ObservedStorage:
@@ -111,13 +111,13 @@ def _iterate_vdevs(pool_text: str, pool_name: str) -> Iterator[ObservedVdev]:
         counts = [_parse_error_count(column) for column in columns[2:5]]
         is_child = bool(parent) and depth > parent_depth
         if not is_child:
-            parent = columns[0] if _GROUP.match(columns[0]) else ""
+            parent = columns[0] if _GROUP_PATTERN.match(columns[0]) else ""
             parent_depth = depth
         is_in_group = is_child and bool(group) and depth > group_depth
         if not is_in_group:
-            group = columns[0] if is_child and _INNER_GROUP.match(columns[0]) else ""
+            group = columns[0] if is_child and _INNER_GROUP_PATTERN.match(columns[0]) else ""
             group_depth = depth
-        kind = columns[0].partition("-")[0] if _GROUP.match(columns[0]) else "drive"
+        kind = columns[0].partition("-")[0] if _GROUP_PATTERN.match(columns[0]) else "drive"
         read_errors, write_errors, checksum_errors = counts if len(counts) == 3 else (0, 0, 0)
         yield ObservedVdev(
             columns[0],
@@ -141,12 +141,12 @@ def _parse_error_count(count_text: str) -> int:
 
 def is_zpool_list(output_text: str) -> bool:
     """Whether a text is the table of zpool list."""
-    return bool(_LIST_HEAD.search(output_text))
+    return bool(_LIST_HEAD_PATTERN.search(output_text))
 
 
 def read_zpool_list(output_text: str, output_origin: str) -> ObservedStorage:
     """Parses zpool list: how full and how healthy each pool is."""
-    head = _LIST_HEAD.search(output_text)
+    head = _LIST_HEAD_PATTERN.search(output_text)
     assert head is not None
     names = head[0].split()
     pools = []

@@ -12,7 +12,7 @@ from sonde.design.routes.faults import RouteCheck
 from sonde.design.routes.plan import plan_all_routes
 from sonde.design.routes.plan_files import make_plan_files
 from sonde.design.routes.scripts import make_route_arguments
-from sonde.design.routes.setting_names import write_setting_names
+from sonde.design.routes.setting_names import escape_dots_in_device_names
 from sonde.design.routes.table_reader import read_host_sources
 from sonde.model.shell import quote_command
 from sonde.model.system import System, make_system
@@ -149,7 +149,7 @@ def print_server_outputs(device: str = "bond0") -> dict[str, str]:
             + f"{network} dev {device} proto kernel{metric}\nlocal {address} dev {device} table local proto kernel\n"
         )
         outputs["sysctl"] += "".join(
-            f"{write_setting_names(name, [device])} = {value}\n" for name, value in plan.settings.items()
+            f"{escape_dots_in_device_names(name, [device])} = {value}\n" for name, value in plan.settings.items()
         )
     return outputs
 

@@ -16,12 +16,12 @@ from sonde.design.routes.host_tables import (
 )
 
 # The first line of a link: its name, the device below it, its flags and what follows them.
-_FIRST_LINE = re.compile(r"^\d+: ([^:@\s]+)(?:@([^:\s]+))?: <([A-Z,_\d-]*)>(.*)$", re.MULTILINE)
+_FIRST_LINE_PATTERN = re.compile(r"^\d+: ([^:@\s]+)(?:@([^:\s]+))?: <([A-Z,_\d-]*)>(.*)$", re.MULTILINE)
 
 
 def parse_address_output(output_text: str) -> HostTables:
     """The tables in the text of `ip addr` or `ip -d addr`."""
-    heads = _FIRST_LINE.findall(output_text)
+    heads = _FIRST_LINE_PATTERN.findall(output_text)
     details = {name: _parse_first_line(flags.split(","), parent, more) for name, parent, flags, more in heads}
     addresses, address_devices, address_details = [], list[tuple[str, str]](), dict[str, AddressDetails]()
     transport_modes: dict[str, str] = {}
@@ -59,7 +59,7 @@ def _iterate_lines_of_links(output_text: str) -> Iterator[tuple[str, str]]:
             yield device, line
 
 
-def _parse_first_line(link_flags: list[str], parent: str, line_end: str) -> LinkDetails:
+def _parse_first_line(link_flags: list[str], parent_name: str, line_end: str) -> LinkDetails:
     return LinkDetails(
         _find_following_word(line_end, "master"),
         _find_following_word(line_end, "qdisc"),
@@ -68,32 +68,32 @@ def _parse_first_line(link_flags: list[str], parent: str, line_end: str) -> Link
         is_switched_off=_find_following_word(line_end, "protodown") == "on",
         is_bond_port="SLAVE" in link_flags,
         has_multicast="MULTICAST" in link_flags,
-        parent=parent,
+        parent=parent_name,
     )
 
 
-def _add_link_line(link_details: LinkDetails, line: str) -> LinkDetails:
+def _add_link_line(link_details: LinkDetails, link_line: str) -> LinkDetails:
     """The details of a link with those of one more line of it; `ip -d addr` prints the later ones."""
-    if link := re.match(r"\s+link/\w+ (\S+)", line):
+    if link := re.match(r"\s+link/\w+ (\S+)", link_line):
         link_details = replace(link_details, link_address=link[1])
-    elif vlan := re.match(r"\s+vlan protocol (\S+) id (\d+)", line):
+    elif vlan := re.match(r"\s+vlan protocol (\S+) id (\d+)", link_line):
         link_details = replace(link_details, vlan=int(vlan[2]), vlan_protocol=vlan[1])
-    elif key := re.match(r"\s+ipoib pkey\s+(0x[0-9a-f]+)", line):
+    elif key := re.match(r"\s+ipoib pkey\s+(0x[0-9a-f]+)", link_line):
         link_details = replace(link_details, kind="ipoib", partition_key=int(key[1], 16))
-    elif re.match(r"\s+dummy\b", line):
+    elif re.match(r"\s+dummy\b", link_line):
         link_details = replace(link_details, kind="dummy")
-    elif re.match(r"\s+bond(_slave)? ", line):
-        number = _find_following_word(line, "ad_aggregator(?:_id)?")
+    elif re.match(r"\s+bond(_slave)? ", link_line):
+        number = _find_following_word(link_line, "ad_aggregator(?:_id)?")
         link_details = replace(
             link_details,
             aggregator=int(number) if number.isdigit() else None,
-            lacp_partner=_find_following_word(line, "ad_partner_mac"),
-            has_port_failed=_find_following_word(line, "mii_status") == "DOWN",
+            lacp_partner=_find_following_word(link_line, "ad_partner_mac"),
+            has_port_failed=_find_following_word(link_line, "mii_status") == "DOWN",
         )
-        if mode := re.match(r"\s+bond mode (\S+) miimon (\d+)", line):
-            is_watching = mode[2] != "0" or _find_following_word(line, "arp_interval") not in ("", "0")
+        if mode := re.match(r"\s+bond mode (\S+) miimon (\d+)", link_line):
+            is_watching = mode[2] != "0" or _find_following_word(link_line, "arp_interval") not in ("", "0")
             link_details = replace(link_details, kind="bond", bond_mode=mode[1], watches_ports=is_watching)
-    if sizes := re.search(r"\bgso_max_size (\d+) gso_max_segs (\d+)", line):
+    if sizes := re.search(r"\bgso_max_size (\d+) gso_max_segs (\d+)", link_line):
         link_details = replace(link_details, gso_bytes=int(sizes[1]), gso_segments=int(sizes[2]))
     return link_details
 

@@ -34,7 +34,7 @@ from sonde.design.routes.moved_ports import (
     name_used_devices,
 )
 from sonde.design.routes.plan import plan_all_routes
-from sonde.design.routes.setting_names import expand_setting_globs, write_setting_names
+from sonde.design.routes.setting_names import escape_dots_in_device_names, expand_setting_globs
 from sonde.model.errors import UserError
 
 
@@ -76,7 +76,7 @@ def check_host_routes(
     faults = tuple(
         fault
         if fault.location in host_tables.unapplied_settings
-        else replace(fault, location=write_setting_names(fault.location, host_tables.devices))
+        else replace(fault, location=escape_dots_in_device_names(fault.location, host_tables.devices))
         for fault in _drop_repeated_faults(all_faults)
         if not (has_both_sides and fault.kind == OTHER_ORDER)  # the routes of both sides have been compared
     )

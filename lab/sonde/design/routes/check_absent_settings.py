@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.kernel_settings import list_audited_settings
-from sonde.design.routes.setting_names import write_setting_names
+from sonde.design.routes.setting_names import escape_dots_in_device_names
 
 # Parts of the kernel that are not loaded on demand; those of modules appear later.
 _PREFIXES = ("net.ipv4.", "net.ipv6.", "net.core.")
@@ -33,11 +33,13 @@ def find_absent_settings(
     for name in configured_settings:
         if not name.startswith(_PREFIXES) or "*" in name or name in planned_names or name in audited:
             continue
-        written_name = write_setting_names(name, devices)
+        written_name = escape_dots_in_device_names(name, devices)
         yield CheckedItem("the name of a setting", written_name)
         if name not in present:
             close = difflib.get_close_matches(name, present, n=1, cutoff=0.8)
-            hint = f"write {write_setting_names(close[0], devices)}" if close else "correct its name, or remove it"
+            hint = (
+                f"write {escape_dots_in_device_names(close[0], devices)}" if close else "correct its name, or remove it"
+            )
             yield RouteFault(
                 "setting not applied", f"{written_name} = {configured_settings[name]}",
                 "this host has no such setting, so sysctl skips the line and the old value stays", hint,

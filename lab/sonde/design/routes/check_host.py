@@ -33,7 +33,7 @@ _NEVER_EXAMINED = ("names of hosts (/etc/hosts, DNS)", "hash policies of bonds",
 
 def check_host(
     system: System,
-    name: str,
+    host_or_class: str,
     host_tables: HostTables,
     other_tables: HostTables | None = None,
     configured_tables: HostTables | None = None,
@@ -43,38 +43,40 @@ def check_host(
     has that name and a plan for the contents of the tables."""
     has_configuration = configured_tables is not None or bool(host_tables.formats)
     has_ip = bool(host_tables.formats) or any(getattr(host_tables, member) is not None for member in _IP_MEMBERS)
-    moved_devices = _map_moved_devices(system, name, host_tables)
+    moved_devices = _map_moved_devices(system, host_or_class, host_tables)
     checks, reasons = [], dict[str, UserError]()
     if has_ip or not host_tables.has_lnet:
         try:
-            checks.append(check_host_routes(find_fabrics(system), name, host_tables, other_tables))
+            checks.append(check_host_routes(find_fabrics(system), host_or_class, host_tables, other_tables))
         except UserError as reason:
             reasons["ip and sysctl"] = reason
     if host_tables.has_lnet:
         try:
-            checks.append(_check_lnet(system, name, host_tables, other_tables, moved_devices))
+            checks.append(_check_lnet(system, host_or_class, host_tables, other_tables, moved_devices))
         except UserError as reason:
             reasons["LNet"] = reason
     if not checks:
         raise next(iter(reasons.values()))
-    unused = [f"the files of {part}, of no use for {name} ({str(reason).rstrip('.')})"
+    unused = [f"the files of {part}, of no use for {host_or_class} ({str(reason).rstrip('.')})"
               for part, reason in reasons.items()]  # fmt: skip
     unknown = [text for check in checks for text in check.unknown]
-    unknown += list_unknown_lnet(system, name, host_tables) if "LNet" not in reasons else []
+    unknown += list_unknown_lnet(system, host_or_class, host_tables) if "LNet" not in reasons else []
     if configured_tables is not None and "ip and sysctl" not in reasons:
-        configuration = check_host_routes(find_fabrics(system), name, configured_tables)
-        absent = _check_absent_settings(find_fabrics(system), name, host_tables, configured_tables)
+        configuration = check_host_routes(find_fabrics(system), host_or_class, configured_tables)
+        absent = _check_absent_settings(find_fabrics(system), host_or_class, host_tables, configured_tables)
         checks += [_select_configuration_faults(check, checks[0]) for check in (configuration, absent)]
     if configured_tables is not None and configured_tables.has_lnet and "LNet" not in reasons:
         live_lnet = next(check for check in checks if check.unknown == _OTHER_LNET)
         checks.append(
-            _select_configuration_faults(_check_lnet(system, name, configured_tables, None, moved_devices), live_lnet)
+            _select_configuration_faults(
+                _check_lnet(system, host_or_class, configured_tables, None, moved_devices), live_lnet
+            )
         )
     unused = [*(text for check in checks for text in check.not_examined), *unused]
     lnet_extras = [*host_tables.lnet_extras, *list_unread_tunables(host_tables)]
     extras = [f"{', '.join(lnet_extras)} of LNet"] if lnet_extras else []
     return RouteCheck(
-        name,
+        host_or_class,
         tuple(fault for check in checks for fault in check.faults),
         tuple(unknown),
         tuple(item for check in checks for item in check.comparisons),
@@ -90,31 +92,31 @@ def check_host(
     )
 
 
-def _map_moved_devices(system: System, name: str, host_tables: HostTables) -> dict[str, str]:
+def _map_moved_devices(system: System, host_or_class: str, host_tables: HostTables) -> dict[str, str]:
     """The interfaces that a host of IP routes uses in place of the planned ones."""
     try:
-        views = find_host_views(find_fabrics(system), name)
+        views = find_host_views(find_fabrics(system), host_or_class)
     except UserError:  # a system or a name without IP routes
         return {}
     return {port.host_view.host_class.device: port.device for port in find_moved_ports(views, host_tables)}
 
 
 def _check_absent_settings(
-    fabrics: Sequence[Fabric], name: str, host_tables: HostTables, configured_tables: HostTables
+    fabrics: Sequence[Fabric], host_or_class: str, host_tables: HostTables, configured_tables: HostTables
 ) -> RouteCheck:
     """The settings of configuration files that this host does not have."""
     hosts = [
         host
         for plan in plan_all_routes(fabrics)
         for host in plan.host_plans
-        if name == host.host_class.name or name in host.host_class.hosts
+        if host_or_class == host.host_class.name or host_or_class in host.host_class.hosts
     ]
     planned_names = {setting for host in hosts for setting in host.settings}
     devices = (*host_tables.devices, *(host.host_class.device for host in hosts))
     faults, comparisons = split_faults_and_comparisons(
         find_absent_settings(host_tables.settings or {}, configured_tables.settings or {}, planned_names, devices)
     )
-    return RouteCheck(name, faults, (), comparisons)
+    return RouteCheck(host_or_class, faults, (), comparisons)
 
 
 def _list_not_given(host_tables: HostTables, other_tables: HostTables | None) -> tuple[str, ...]:
@@ -156,12 +158,12 @@ def _select_configuration_faults(configuration_check: RouteCheck, live_check: Ro
 
 def _check_lnet(
     system: System,
-    name: str,
+    host_or_class: str,
     host_tables: HostTables,
     other_tables: HostTables | None,
     moved_devices: Mapping[str, str],
 ) -> RouteCheck:
     faults, comparisons = split_faults_and_comparisons(
-        check_lnet_tables(system, name, host_tables, other_tables, moved_devices)
+        check_lnet_tables(system, host_or_class, host_tables, other_tables, moved_devices)
     )
-    return RouteCheck(name, faults, _OTHER_LNET, comparisons)
+    return RouteCheck(host_or_class, faults, _OTHER_LNET, comparisons)

@@ -96,34 +96,36 @@ def find_wide_prefix_faults(
         )  # fmt: skip
 
 
-def find_faults_below(device: str, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
+def find_faults_below(device_name: str, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
     """Faults of what carries the packets of a device: the devices below a VLAN, its number, and the ports of bonds."""
-    below = list_devices_below(device, host_tables)
-    details, mtu = host_tables.link_details.get(device), host_tables.mtus.get(device)
-    _, separator, number = device.rpartition(".")
+    below = list_devices_below(device_name, host_tables)
+    details, mtu = host_tables.link_details.get(device_name), host_tables.mtus.get(device_name)
+    _, separator, number = device_name.rpartition(".")
     if details is not None and details.vlan is not None and separator and number.isdigit():
-        yield CheckedItem("the number of a VLAN", device)
+        yield CheckedItem("the number of a VLAN", device_name)
         if int(number) != details.vlan:
             yield RouteFault(
-                "another VLAN", device,
-                f"{device} has the VLAN {details.vlan}, not {number}: its packets reach another network",
-                f"ip link del {device}, then make it with id {number}, or correct its name",
+                "another VLAN", device_name,
+                f"{device_name} has the VLAN {details.vlan}, not {number}: its packets reach another network",
+                f"ip link del {device_name}, then make it with id {number}, or correct its name",
             )  # fmt: skip
     if details is not None and details.vlan_protocol == "802.1ad":
         yield RouteFault(
-            "another VLAN", device,
-            f"{device} tags its packets by 802.1ad (service tags): switches and hosts that expect 802.1Q drop them",
-            f"ip link del {device}, then make it with protocol 802.1Q",
+            "another VLAN", device_name,
+            f"{device_name} tags its packets by 802.1ad (service tags): switches and hosts that expect 802.1Q drop"
+            " them",
+            f"ip link del {device_name}, then make it with protocol 802.1Q",
         )  # fmt: skip
     for lower in below:
         yield from find_device_faults(lower, host_tables)
         if mtu is not None and host_tables.mtus.get(lower, mtu) < mtu:
             yield RouteFault(
                 "MTU mismatch", lower,
-                f"{lower}, which carries {device}, takes packets of {host_tables.mtus[lower]} B, {device} {mtu} B",
+                f"{lower}, which carries {device_name}, takes packets of {host_tables.mtus[lower]} B, {device_name}"
+                f" {mtu} B",
                 f"ip link set {lower} mtu {mtu}",
             )  # fmt: skip
-    for bond in (device, *below):
+    for bond in (device_name, *below):
         yield from _check_bond_ports(bond, host_tables)
         for port in list_bond_ports(bond, host_tables):
             yield from find_device_faults(port, host_tables)
@@ -158,22 +160,23 @@ def _check_further_devices(host_view: HostView, address: str, host_tables: HostT
         )  # fmt: skip
 
 
-def _check_bond_ports(device: str, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
+def _check_bond_ports(device_name: str, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
     """Ports of a bond that are down or that it does not use, or that take shorter packets than the bond sends."""
-    yield from _check_aggregators(device, host_tables)
-    for port in list_bond_ports(device, host_tables):
+    yield from _check_aggregators(device_name, host_tables)
+    for port in list_bond_ports(device_name, host_tables):
         yield CheckedItem("a port of a bond", port)
         is_down = host_tables.links.get(port) == "down"
         if is_down or host_tables.link_details[port].has_port_failed:
             state = "is down" if is_down else "has a link, but the bond calls it down (mii_status)"
             yield RouteFault(
-                "bond port down", port, f"{port}, a port of {device}, {state}: the bond has lost this link",
+                "bond port down", port, f"{port}, a port of {device_name}, {state}: the bond has lost this link",
                 f"ip link set {port} up, or look at the cable and the switch",
             )  # fmt: skip
-        mtu, bond_mtu = host_tables.mtus.get(port), host_tables.mtus.get(device)
+        mtu, bond_mtu = host_tables.mtus.get(port), host_tables.mtus.get(device_name)
         if mtu is not None and bond_mtu is not None and mtu < bond_mtu:
             yield RouteFault(
-                "MTU mismatch", port, f"{port}, a port of {device}, takes packets of {mtu} B, {device} {bond_mtu} B",
+                "MTU mismatch", port,
+                f"{port}, a port of {device_name}, takes packets of {mtu} B, {device_name} {bond_mtu} B",
                 f"ip link set {port} mtu {bond_mtu}",
             )  # fmt: skip
 
@@ -223,110 +226,117 @@ def _check_local_route(address: str, tables: HostTables) -> Iterator[RouteFault 
         )  # fmt: skip
 
 
-def find_port_faults(device: str, host_tables: HostTables) -> Iterator[RouteFault]:
+def find_port_faults(device_name: str, host_tables: HostTables) -> Iterator[RouteFault]:
     """A device that is a port of another one."""
-    details = host_tables.link_details.get(device)
+    details = host_tables.link_details.get(device_name)
     if details is not None and details.master:
         yield RouteFault(
-            "interface is a port", device,
-            f"{device} is a port of {details.master}, a bond, a bridge or a VRF: its addresses and routes belong to"
+            "interface is a port", device_name,
+            f"{device_name} is a port of {details.master}, a bond, a bridge or a VRF: its addresses and routes"
+            " belong to"
             f" {details.master}, and those of a VRF are not in the main table",
-            f"name {details.master} in the system file, or take {device} out of it",
+            f"name {details.master} in the system file, or take {device_name} out of it",
         )  # fmt: skip
 
 
-def find_device_faults(device: str, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
+def find_device_faults(device_name: str, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
     """A device whose queue slows it down, or that does not use ARP."""
-    details = host_tables.link_details.get(device)
+    details = host_tables.link_details.get(device_name)
     if details is None:
         return
-    yield CheckedItem("the queue of the interface", device)
+    yield CheckedItem("the queue of the interface", device_name)
     if details.queue in _LIMITING_QUEUES:
         yield RouteFault(
-            "interface slowed down", device,
-            f"the queueing discipline of {device} is {details.queue}, which delays, drops or limits packets",
-            f"tc qdisc del dev {device} root",
+            "interface slowed down", device_name,
+            f"the queueing discipline of {device_name} is {details.queue}, which delays, drops or limits packets",
+            f"tc qdisc del dev {device_name} root",
         )  # fmt: skip
     if details.queue_length is not None and 0 < details.queue_length < _FEW_PACKETS:
         yield RouteFault(
-            "short queue", device,
-            f"the queue of {device} holds {format_count_with_noun(details.queue_length, 'packet')} (qlen): bursts "
+            "short queue", device_name,
+            f"the queue of {device_name} holds {format_count_with_noun(details.queue_length, 'packet')} (qlen): bursts "
             "are dropped",
-            f"ip link set {device} txqueuelen 1000",
+            f"ip link set {device_name} txqueuelen 1000",
         )  # fmt: skip
     if details.is_switched_off:
         yield RouteFault(
-            "interface down", device, f"a program has switched {device} off (protodown): it carries nothing",
-            f"ask that program (a routing daemon, MLAG), then ip link set {device} protodown off",
+            "interface down", device_name, f"a program has switched {device_name} off (protodown): it carries nothing",
+            f"ask that program (a routing daemon, MLAG), then ip link set {device_name} protodown off",
         )  # fmt: skip
     is_few_bytes = details.gso_bytes is not None and 0 < details.gso_bytes < _FEW_GSO_BYTES
     is_few_segments = details.gso_segments is not None and 0 < details.gso_segments < _FEW_GSO_SEGMENTS
     if is_few_bytes or is_few_segments:
         yield RouteFault(
-            "interface slowed down", device,
-            f"the kernel hands {device} at most {details.gso_bytes} B in {details.gso_segments} segments at a time"
+            "interface slowed down", device_name,
+            f"the kernel hands {device_name} at most {details.gso_bytes} B in {details.gso_segments} segments at a time"
             " (gso_max_size, gso_max_segs): each costs the work of a large packet",
-            f"ip link set {device} gso_max_size 65536 gso_max_segs 65535",
+            f"ip link set {device_name} gso_max_size 65536 gso_max_segs 65535",
         )  # fmt: skip
     for address, devices in host_tables.address_devices.items():
-        if device in devices and host_tables.address_details.get(address, AddressDetails()).is_temporary:
+        if device_name in devices and host_tables.address_details.get(address, AddressDetails()).is_temporary:
             yield RouteFault(
-                "temporary address", f"{device}: {address}",
+                "temporary address", f"{device_name}: {address}",
                 f"the kernel made up {address} for a while (temporary), and prefers it as source: exports and lists of"
                 " this host's address do not match it",
-                f"sysctl -w net.ipv6.conf.{device}.use_tempaddr=0; ip addr del {address} dev {device}",
+                f"sysctl -w net.ipv6.conf.{device_name}.use_tempaddr=0; ip addr del {address} dev {device_name}",
             )  # fmt: skip
-    yield from _check_kind(device, details)
+    yield from _check_kind(device_name, details)
     if not details.uses_arp and details.kind != "dummy":
         yield RouteFault(
-            "ARP not answered", device, f"{device} does not use ARP (NOARP): routers and hosts do not find each other",
-            f"ip link set {device} arp on",
+            "ARP not answered", device_name,
+            f"{device_name} does not use ARP (NOARP): routers and hosts do not find each other",
+            f"ip link set {device_name} arp on",
         )  # fmt: skip
 
 
-def _check_kind(device: str, details: LinkDetails) -> Iterator[RouteFault | CheckedItem]:
+def _check_kind(device_name: str, details: LinkDetails) -> Iterator[RouteFault | CheckedItem]:
     """A device without a port, a partition of InfiniBand, and how a bond uses and watches its ports."""
     if details.kind == "dummy":
         yield RouteFault(
-            "no network port", device, f"{device} is a dummy device: the kernel drops every packet that it is given",
-            f"ip link del {device}, and give the port of the network this name",
+            "no network port", device_name,
+            f"{device_name} is a dummy device: the kernel drops every packet that it is given",
+            f"ip link del {device_name}, and give the port of the network this name",
         )  # fmt: skip
     if details.partition_key is not None:
-        yield CheckedItem("the partition of an IPoIB interface", device)
-        yield from _check_partition(device, details.partition_key)
+        yield CheckedItem("the partition of an IPoIB interface", device_name)
+        yield from _check_partition(device_name, details.partition_key)
     if details.bond_mode:
-        yield CheckedItem("the mode of a bond", device)
+        yield CheckedItem("the mode of a bond", device_name)
         if details.bond_mode in _SPREADING_MODES:
             yield RouteFault(
-                "bond mode", device,
-                f"{device} has the mode {details.bond_mode}: packets of one connection leave by several ports and"
+                "bond mode", device_name,
+                f"{device_name} has the mode {details.bond_mode}: packets of one connection leave by several ports and"
                 " arrive out of order or twice, which TCP takes for losses",
-                f"ip link set {device} type bond mode 802.3ad with a port channel of the switch, or mode active-backup",
+                f"ip link set {device_name} type bond mode 802.3ad with a port channel of the switch, or mode"
+                " active-backup",
             )  # fmt: skip
         if details.watches_ports is False:
             yield RouteFault(
-                "bond ports not watched", device,
-                f"{device} looks for dead ports neither by their link nor by ARP (miimon 0, arp_interval 0): it sends"
+                "bond ports not watched", device_name,
+                f"{device_name} looks for dead ports neither by their link nor by ARP (miimon 0, arp_interval 0): it"
+                " sends"
                 " to a port after its cable has failed",
-                f"ip link set {device} type bond miimon 100",
+                f"ip link set {device_name} type bond miimon 100",
             )  # fmt: skip
 
 
-def _check_partition(device: str, key: int) -> Iterator[RouteFault]:
+def _check_partition(device_name: str, partition_key: int) -> Iterator[RouteFault]:
     """The key of an IPoIB device: limited members reach no other limited member; ib0.8001 is named by its key."""
-    if not key & _FULL_MEMBER:
+    if not partition_key & _FULL_MEMBER:
         yield RouteFault(
-            "limited partition member", device,
-            f"{device} has the partition key 0x{key:04x}, that of a limited member: it reaches full members only, no"
+            "limited partition member", device_name,
+            f"{device_name} has the partition key 0x{partition_key:04x}, that of a limited member: it reaches full"
+            " members only, no"
             " other limited one",
-            f"make it a full member in the subnet manager (key 0x{key | _FULL_MEMBER:04x}, =full)",
+            f"make it a full member in the subnet manager (key 0x{partition_key | _FULL_MEMBER:04x}, =full)",
         )  # fmt: skip
-    name_end = device.rpartition(".")[2] if "." in device else ""
-    if re.fullmatch("[0-9a-f]{4}", name_end) and (int(name_end, 16) ^ key) & ~_FULL_MEMBER:
+    name_end = device_name.rpartition(".")[2] if "." in device_name else ""
+    if re.fullmatch("[0-9a-f]{4}", name_end) and (int(name_end, 16) ^ partition_key) & ~_FULL_MEMBER:
         yield RouteFault(
-            "another partition", device,
-            f"{device} has the partition key 0x{key:04x}, not 0x{name_end}: its packets reach another partition",
-            f"ip link del {device}, then make it with pkey 0x{name_end}, or correct its name",
+            "another partition", device_name,
+            f"{device_name} has the partition key 0x{partition_key:04x}, not 0x{name_end}: its packets reach another"
+            " partition",
+            f"ip link del {device_name}, then make it with pkey 0x{name_end}, or correct its name",
         )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from sonde.design.routes.port_ranges import find_port_range_faults
 from sonde.design.routes.setting_rules import find_setting_rule_faults
 
 _MIB = 1 << 20
-_FEW_RETRIES = 5
+_MIN_ENOUGH_RETRIES = 5
 _FEW_PAGES = 1 << 12
 _FEW_HOPS = 8
 _LONG_REACHABLE_MS = 300_000
@@ -24,7 +24,7 @@ _FEW_CONNECTIONS = 1 << 16
 # A table of connections that is fuller drops packets at the next burst.
 _MAX_TRACKED_FRACTION = 0.9
 _FEW_CONNECTIONS_OF_HOST = 1 << 12
-_FEATURES = {
+_LIMIT_BY_FEATURE = {
     "net.ipv4.tcp_window_scaling": "a connection has at most 64 KiB under way: 64 MB/s at 1 ms",
     "net.ipv4.tcp_sack": "without selective acknowledgments one lost packet repeats all that follow it",
 }
@@ -37,7 +37,7 @@ def _parse_number_or_none(number_text: str | None) -> int | None:
 
 def find_connection_limits(host_view: HostView, settings: Mapping[str, str]) -> Iterator[RouteFault | CheckedItem]:
     """Settings of TCP that limit connections, and a table of neighbors that is too small for this side."""
-    for name, reason in _FEATURES.items():
+    for name, reason in _LIMIT_BY_FEATURE.items():
         if name in settings:
             yield CheckedItem("a setting", name)
         if settings.get(name) == "0":
@@ -54,7 +54,7 @@ def find_connection_limits(host_view: HostView, settings: Mapping[str, str]) -> 
                 "set the last number to 16 MiB or more",
             )  # fmt: skip
     retries = _parse_number_or_none(settings.get("net.ipv4.tcp_retries2"))
-    if retries is not None and retries < _FEW_RETRIES:
+    if retries is not None and retries < _MIN_ENOUGH_RETRIES:
         yield RouteFault(
             "connections give up early", f"net.ipv4.tcp_retries2 = {retries}",
             f"a connection ends after {retries} retries: the failover of a router takes longer", "leave it at 15",
@@ -140,7 +140,7 @@ def find_router_limits(fabric: Fabric, settings: Mapping[str, str]) -> Iterator[
     yield from _check_tracked_connections(settings, _FEW_CONNECTIONS)
 
 
-def _check_tracked_connections(settings: Mapping[str, str], least: int) -> Iterator[RouteFault | CheckedItem]:
+def _check_tracked_connections(settings: Mapping[str, str], min_connections: int) -> Iterator[RouteFault | CheckedItem]:
     """The size of the table of conntrack, and how much of it is used; 0 is without a limit."""
     name, used_name = "net.netfilter.nf_conntrack_max", "net.netfilter.nf_conntrack_count"
     count, used = (_parse_number_or_none(settings.get(each)) for each in (name, used_name))
@@ -154,7 +154,7 @@ def _check_tracked_connections(settings: Mapping[str, str], least: int) -> Itera
             )  # fmt: skip
     if count is not None:
         yield CheckedItem("a setting", name)
-        if 0 < count < least:
+        if 0 < count < min_connections:
             yield RouteFault(
                 "few tracked connections", f"{name} = {count}",
                 f"conntrack holds {count} connections: packets of further ones are dropped",
@@ -162,17 +162,20 @@ def _check_tracked_connections(settings: Mapping[str, str], least: int) -> Itera
             )  # fmt: skip
 
 
-def _check_neighbor_table(settings: Mapping[str, str], version: int, hosts: int) -> Iterator[RouteFault | CheckedItem]:
-    name = f"net.ipv{version}.neigh.default.gc_thresh3"
+def _check_neighbor_table(
+    settings: Mapping[str, str], ip_version: int, host_count: int
+) -> Iterator[RouteFault | CheckedItem]:
+    name = f"net.ipv{ip_version}.neigh.default.gc_thresh3"
     most = _parse_number_or_none(settings.get(name))
     if most is None:
         return
     yield CheckedItem("a setting", name)
-    if most < hosts:
+    if most < host_count:
         yield RouteFault(
             "neighbor table too small", f"{name} = {most}",
-            f"the kernel keeps {most} neighbors, and this network has {hosts} hosts and routers: some are not reached",
-            f"set it to {max(1024, 4 * hosts)}, and gc_thresh2 to half of it",
+            f"the kernel keeps {most} neighbors, and this network has {host_count} hosts and routers: some are not"
+            " reached",
+            f"set it to {max(1024, 4 * host_count)}, and gc_thresh2 to half of it",
         )  # fmt: skip
 
 

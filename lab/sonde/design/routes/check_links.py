@@ -156,8 +156,8 @@ def _check_undescribed_interfaces(host_view: HostView, host_tables: HostTables) 
             )  # fmt: skip
 
 
-def _covers_one_address(destination: str) -> bool:
-    return destination != "default" and ipaddress.ip_network(destination).num_addresses == 1
+def _covers_one_address(destination_range: str) -> bool:
+    return destination_range != "default" and ipaddress.ip_network(destination_range).num_addresses == 1
 
 
 def _check_source_address(host_view: HostView, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
@@ -245,32 +245,33 @@ def _check_addresses_of_hosts(host_view: HostView, host_addresses: Sequence[str]
 
 
 def find_mtu_faults(
-    network_mtus: Mapping[str, int | None], observed: Mapping[str, int]
+    network_mtus: Mapping[str, int | None], mtu_by_device: Mapping[str, int]
 ) -> Iterator[RouteFault | CheckedItem]:
     """Devices whose MTU is not that of their network."""
     for device, network_mtu in network_mtus.items():
-        if network_mtu is None or device not in observed:
+        if network_mtu is None or device not in mtu_by_device:
             continue
         yield CheckedItem("the MTU of the network", device)
-        if observed[device] != network_mtu:
+        if mtu_by_device[device] != network_mtu:
             yield RouteFault(
-                "MTU mismatch", device, f"{device} takes packets of {observed[device]} B, the network {network_mtu} B",
+                "MTU mismatch", device,
+                f"{device} takes packets of {mtu_by_device[device]} B, the network {network_mtu} B",
                 f"set mtu {network_mtu}",
             )  # fmt: skip
 
 
 def _find_ipoib_mode_faults(
-    device: str, network_mtu: int | None, host_tables: HostTables
+    device_name: str, network_mtu: int | None, host_tables: HostTables
 ) -> Iterator[RouteFault | CheckedItem]:
     """An IPoIB device in datagram mode on a network whose packets need connected mode."""
-    if network_mtu is None or device not in host_tables.transport_modes:
+    if network_mtu is None or device_name not in host_tables.transport_modes:
         return
-    mode = host_tables.transport_modes[device]
-    yield CheckedItem("the mode of an IPoIB interface", device)
+    mode = host_tables.transport_modes[device_name]
+    yield CheckedItem("the mode of an IPoIB interface", device_name)
     if mode == "datagram" and network_mtu > LARGEST_DATAGRAM_MTU:
         yield RouteFault(
-            "datagram mode", device,
-            f"{device} is in datagram mode, whose packets have at most {LARGEST_DATAGRAM_MTU} B; the network has"
+            "datagram mode", device_name,
+            f"{device_name} is in datagram mode, whose packets have at most {LARGEST_DATAGRAM_MTU} B; the network has"
             f" {network_mtu} B",
-            f"echo connected > /sys/class/net/{device}/mode, then ip link set {device} mtu {network_mtu}",
+            f"echo connected > /sys/class/net/{device_name}/mode, then ip link set {device_name} mtu {network_mtu}",
         )  # fmt: skip

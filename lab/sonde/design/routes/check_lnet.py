@@ -23,7 +23,7 @@ from sonde.model.system.addressing import InterfaceAddress
 from sonde.model.system.network import Router
 
 # How many gateways of a network a fault writes out.
-_WRITTEN_GATEWAYS = 3
+_MAX_LISTED_GATEWAYS = 3
 
 
 def check_lnet_tables(
@@ -124,7 +124,8 @@ def _describe_lnet_route_differences(
             renamed[planned] = network
             yield RouteFault(
                 "LNet network differs", routes[0].origin,
-                f"the routes by {_list_some([route.gateway for route in routes])} lead to {network}; the system file"
+                f"the routes by {_format_first_names([route.gateway for route in routes])} lead to {network}; the"
+                " system file"
                 f" says {planned}",
                 f"lnetctl route del --net {network} for each gateway, then lnetctl route add --net {planned}",
             )  # fmt: skip
@@ -137,10 +138,11 @@ def _describe_lnet_route_differences(
     }
     for network, gateways in missing_gateways.items():
         if network not in renamed and gateways not in replaced.values():
-            text = _list_some(gateways)
+            text = _format_first_names(gateways)
             yield RouteFault(
                 "LNet route missing", f"{network} by {text}", f"no route leads to {network} by {text}",
-                "; ".join(f"lnetctl route add --net {network} --gateway {nid}" for nid in gateways[:_WRITTEN_GATEWAYS]),
+                "; ".join(f"lnetctl route add --net {network} --gateway {nid}"
+                          for nid in gateways[:_MAX_LISTED_GATEWAYS]),
             )  # fmt: skip
     for network, routes in unplanned_routes.items():
         if network in renamed.values():
@@ -149,21 +151,24 @@ def _describe_lnet_route_differences(
         reason = "no router of this network" if is_planned else "a network that nothing leads to from here"
         is_single = len(routes) == 1
         yield RouteFault(
-            "unknown LNet route", ", ".join(route.origin for route in routes[:_WRITTEN_GATEWAYS]),
-            f"the route{'' if is_single else 's'} to {network} by {_list_some([route.gateway for route in routes])}"
+            "unknown LNet route", ", ".join(route.origin for route in routes[:_MAX_LISTED_GATEWAYS]),
+            f"the route{'' if is_single else 's'} to {network} by"
+            f" {_format_first_names([route.gateway for route in routes])}"
             f" name{'s' if is_single else ''} {reason}"
-            f"{f', instead of {_list_some(replaced[network])}' if network in replaced else ''}",
+            f"{f', instead of {_format_first_names(replaced[network])}' if network in replaced else ''}",
             f"{'exchange' if network in replaced else 'remove'} {'it' if is_single else 'them'}: " + "; ".join([
                 *(f"lnetctl route del --net {network} --gateway {route.gateway}"
-                  for route in routes[:_WRITTEN_GATEWAYS]),
+                  for route in routes[:_MAX_LISTED_GATEWAYS]),
                 *(f"lnetctl route add --net {network} --gateway {nid}"
-                  for nid in replaced.get(network, ())[:_WRITTEN_GATEWAYS])]),
+                  for nid in replaced.get(network, ())[:_MAX_LISTED_GATEWAYS])]),
         )  # fmt: skip
 
 
-def _list_some(names: Sequence[str]) -> str:
+def _format_first_names(names: Sequence[str]) -> str:
     """The first of some names."""
-    return ", ".join(names[:_WRITTEN_GATEWAYS]) + (f", … ({len(names)})" if len(names) > _WRITTEN_GATEWAYS else "")
+    return ", ".join(names[:_MAX_LISTED_GATEWAYS]) + (
+        f", … ({len(names)})" if len(names) > _MAX_LISTED_GATEWAYS else ""
+    )
 
 
 def _find_lnet_hosts(system: System, network_or_host: str) -> tuple[str, ...]:
@@ -178,9 +183,9 @@ def _find_lnet_hosts(system: System, network_or_host: str) -> tuple[str, ...]:
     )
 
 
-def _list_lnet_addresses(system: System, hosts: Sequence[str]) -> list[InterfaceAddress]:
+def _list_lnet_addresses(system: System, host_ids: Sequence[str]) -> list[InterfaceAddress]:
     """The planned interfaces with a NID, those of IPv6 only on networks where the host has no other one."""
-    addresses = [address for host in hosts for address in system.find_addresses(host) if address.nid]
+    addresses = [address for host in host_ids for address in system.find_addresses(host) if address.nid]
     networks = {(address.host, address.network) for address in addresses if ":" not in (address.nid or "")}
     return [
         address for address in addresses
@@ -188,8 +193,8 @@ def _list_lnet_addresses(system: System, hosts: Sequence[str]) -> list[Interface
     ]  # fmt: skip
 
 
-def _is_lnet_router(system: System, host: str) -> bool:
-    table = system.get_part(host).table
+def _is_lnet_router(system: System, host_id: str) -> bool:
+    table = system.get_part(host_id).table
     return isinstance(table, Router) and table.protocol == "lnet"
 
 
@@ -227,7 +232,7 @@ def _list_routed_networks(system: System, network_or_host: str) -> tuple[str, ..
 
 def _check_interfaces(
     system: System,
-    hosts: Sequence[str],
+    host_ids: Sequence[str],
     interfaces: Sequence[LnetInterface],
     moved_devices: Mapping[str, str],
     routed_networks: Collection[str],
@@ -235,7 +240,7 @@ def _check_interfaces(
     """Each planned NID of a host needs an NI on its device; of several hosts, one NID of each network. No other NI,
     above all none on `routed_networks`, which the host reaches by gateways."""
     planned_by_network: dict[str, dict[str, str]] = {}
-    for address in _list_lnet_addresses(system, hosts):
+    for address in _list_lnet_addresses(system, host_ids):
         device = moved_devices.get(address.device, address.device)
         planned_by_network.setdefault(_get_lnet_network(address.nid), {})[address.nid or ""] = device
     foreign = [interface for interface in interfaces if _get_lnet_network(interface.nid) not in planned_by_network]
@@ -245,7 +250,7 @@ def _check_interfaces(
         observed = {_normalize_nid(interface.nid): interface for interface in interfaces
                     if _get_lnet_network(interface.nid) == name}  # fmt: skip
         present = [nid for normal, nid in written_nids.items() if normal in observed]
-        missing = [nid for nid in device_by_nid if nid not in present] if len(hosts) == 1 or not present else []
+        missing = [nid for nid in device_by_nid if nid not in present] if len(host_ids) == 1 or not present else []
         yield CheckedItem("the NIDs of an LNet network", networks[name])
         if missing:
             yield _describe_missing_nids(networks[name], missing, device_by_nid, list(observed.values()), foreign)
@@ -261,7 +266,9 @@ def _check_interfaces(
         yield _describe_unplanned_interface(interface, planned, network)
 
 
-def _describe_unplanned_interface(interface: LnetInterface, planned: str, routed_network: str = "") -> RouteFault:
+def _describe_unplanned_interface(
+    interface: LnetInterface, planned_device: str, routed_network: str = ""
+) -> RouteFault:
     network, devices = interface.nid.partition("@")[2], ", ".join(interface.devices)
     effect = (
         f"LNet then takes {routed_network} for a local network and accepts no route to it: messages to its hosts leave"
@@ -271,7 +278,8 @@ def _describe_unplanned_interface(interface: LnetInterface, planned: str, routed
     )
     return RouteFault(
         "LNet NI not planned", interface.origin,
-        f"{interface.nid} on {devices or 'an unknown device'} is an NI of this host, which {planned} in the system"
+        f"{interface.nid} on {devices or 'an unknown device'} is an NI of this host, which {planned_device} in the"
+        " system"
         f" file: {effect}",
         f"lnetctl net del --net {network}{f' --if {devices}' if devices else ''}"
         + (", then add the routes of the plan" if routed_network else "")
@@ -281,13 +289,13 @@ def _describe_unplanned_interface(interface: LnetInterface, planned: str, routed
 
 def _describe_missing_nids(
     network: str,
-    missing: Sequence[str],
+    missing_nids: Sequence[str],
     device_by_nid: Mapping[str, str],
     observed_interfaces: Sequence[LnetInterface],
     foreign_interfaces: Sequence[LnetInterface],
 ) -> RouteFault:
-    devices = list(dict.fromkeys(device_by_nid[nid] for nid in missing if device_by_nid[nid]))
-    planned = f"{', '.join(missing[:2])}{', …' if len(missing) > 2 else ''}"
+    devices = list(dict.fromkeys(device_by_nid[nid] for nid in missing_nids if device_by_nid[nid]))
+    planned = f"{', '.join(missing_nids[:2])}{', …' if len(missing_nids) > 2 else ''}"
     planned += f" on {', '.join(devices)}" if devices else ""
     remedy = f"lnetctl net add --net {network} --if {devices[0] if devices else 'DEVICE'}"
     if not observed_interfaces:
@@ -336,20 +344,20 @@ def _is_same_device(lnet_device: str, planned_device: str) -> bool:
 
 
 def _check_routing(
-    system: System, name: str, hosts: Collection[str], is_routing: bool
+    system: System, network_or_host: str, host_ids: Collection[str], is_routing: bool
 ) -> Iterator[RouteFault | CheckedItem]:
-    router_count = sum(_is_lnet_router(system, host) for host in hosts)
-    if router_count not in (0, len(hosts)):
+    router_count = sum(_is_lnet_router(system, host) for host in host_ids)
+    if router_count not in (0, len(host_ids)):
         return  # a class of both kinds
-    yield CheckedItem("LNet routing", name)
+    yield CheckedItem("LNet routing", network_or_host)
     if router_count and not is_routing:
         yield RouteFault(
-            "LNet routing off", "routing, enable: 0", f"{name} is an LNet router, but forwards no message",
+            "LNet routing off", "routing, enable: 0", f"{network_or_host} is an LNet router, but forwards no message",
             "lnetctl set routing 1, and forwarding=enabled for the module lnet",
         )  # fmt: skip
     if not router_count and is_routing:
         yield RouteFault(
-            "LNet routing on", "routing, enable: 1", f"{name} forwards messages, but is no LNet router",
+            "LNet routing on", "routing, enable: 1", f"{network_or_host} forwards messages, but is no LNet router",
             "lnetctl set routing 0, or describe it as a router in the system file",
         )  # fmt: skip
 

@@ -65,7 +65,7 @@ def find_tunable_faults(
     others = (other_tables.lnet_interfaces or ()) if other_tables is not None else ()
     yield from _compare_interfaces(interfaces, others)
     values = host_tables.lnet_globals or {}
-    yield from _apply_rules("LNet", "global", values, _GLOBAL_RULES, "lnetctl set")
+    yield from _check_tunable_rules("LNet", "global", values, _GLOBAL_RULES, "lnetctl set")
     if host_tables.is_lnet_routing:
         yield from _check_buffers(host_tables.lnet_buffers or {})
     yield from _check_peers(host_tables.lnet_peers or (), gateways, normalize)
@@ -81,7 +81,7 @@ def list_unread_tunables(host_tables: HostTables) -> list[str]:
 
 def _check_interface_tunables(interface: LnetInterface) -> Iterator[RouteFault | CheckedItem]:
     values = dict(interface.tunables)
-    yield from _apply_rules(interface.nid, interface.origin, values, _INTERFACE_RULES, "lnetctl net set")
+    yield from _check_tunable_rules(interface.nid, interface.origin, values, _INTERFACE_RULES, "lnetctl net set")
     peer_credits = _parse_number(values.get("peer_credits"))
     for name, effect in _RELATIONS.items():
         count = _parse_number(values.get(name))
@@ -105,11 +105,11 @@ def _check_interface_tunables(interface: LnetInterface) -> Iterator[RouteFault |
             )  # fmt: skip
 
 
-def _apply_rules(
-    subject: str, output_origin: str, values: Mapping[str, str], rules: Sequence[LnetRule], remedy: str
+def _check_tunable_rules(
+    subject: str, output_origin: str, value_by_name: Mapping[str, str], rules: Sequence[LnetRule], remedy_text: str
 ) -> Iterator[RouteFault | CheckedItem]:
     for rule in rules:
-        number = _parse_number(values.get(rule.name))
+        number = _parse_number(value_by_name.get(rule.name))
         if number is None or number < 0:  # -1 is the default of the LND
             continue
         yield CheckedItem("a tunable of LNet", f"{subject} {rule.name}")
@@ -117,7 +117,7 @@ def _apply_rules(
         if (rule.least is not None and number < rule.least) or (rule.most is not None and number > rule.most):
             yield RouteFault(
                 "LNet tunable", output_origin, f"{subject} has {rule.name} {number}: {rule.effect}",
-                f"set it to {limit}{' or more' if rule.least else ' or less' if limit else ''} ({remedy})",
+                f"set it to {limit}{' or more' if rule.least else ' or less' if limit else ''} ({remedy_text})",
             )  # fmt: skip
 
 
@@ -163,24 +163,24 @@ def _check_peers(
 
 
 def find_odd_values(
-    kind: str, group: str, members: Sequence[tuple[str, Mapping[str, str], str]]
+    value_noun: str, group_name: str, values_with_origin: Sequence[tuple[str, Mapping[str, str], str]]
 ) -> Iterator[RouteFault | CheckedItem]:
-    """Values in which some members of a group differ from the others; `members` are names, values and origins. Of two
-    members that differ both are named."""
-    names = dict.fromkeys(name for _, values, _ in members for name in values)
+    """Values in which some members of a group differ from the others; `values_with_origin` are names, values and
+    origins. Of two members that differ both are named."""
+    names = dict.fromkeys(name for _, values, _ in values_with_origin for name in values)
     for name in names:
-        having = [(member, values[name], origin) for member, values, origin in members if name in values]
+        having = [(member, values[name], origin) for member, values, origin in values_with_origin if name in values]
         counts = Counter(value for _, value, _ in having)
         if len(having) < 2:
             continue
-        yield CheckedItem("the same value for all", f"{name} of {group}")
+        yield CheckedItem("the same value for all", f"{name} of {group_name}")
         common, count = counts.most_common(1)[0]
         if len(counts) == 1:
             continue
         odd = [(member, value, origin) for member, value, origin in having if value != common]
-        others = f"the other {group} have {common}" if count > 1 else f"{having[0][0]} has {having[0][1]}"
+        others = f"the other {group_name} have {common}" if count > 1 else f"{having[0][0]} has {having[0][1]}"
         yield RouteFault(
-            kind, ", ".join(origin for _, _, origin in odd),
+            value_noun, ", ".join(origin for _, _, origin in odd),
             f"{', '.join(f'{member} has {name} {value}' for member, value, _ in odd)}; {others}",
             "give all the same value",
         )  # fmt: skip

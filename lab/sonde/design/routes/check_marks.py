@@ -24,11 +24,11 @@ _COMMON_TABLES = (_MAIN, "local", "default")
 _FULL_MASK = 0xFFFFFFFF
 
 
-def does_rule_lead_all_packets(host_view: HostView, rule: ObservedRule, mark: int) -> bool:
+def does_rule_lead_all_packets(host_view: HostView, rule: ObservedRule, firewall_mark: int) -> bool:
     """Whether a rule leads every packet with a mark to the other side into its table."""
     return (
         rule.mark is not None
-        and mark & rule.mask == rule.mark
+        and firewall_mark & rule.mask == rule.mark
         and rule.is_for_all_packets
         and rule.source in ("all", "0.0.0.0/0", "::/0")
         and all(rule.destination == "all" or covers_range(rule.destination, far_range)
@@ -38,9 +38,13 @@ def does_rule_lead_all_packets(host_view: HostView, rule: ObservedRule, mark: in
     )  # fmt: skip
 
 
-def describe_partial_rules(host_view: HostView, rules: Sequence[ObservedRule], mark: int) -> str:
+def describe_partial_rules(host_view: HostView, rules: Sequence[ObservedRule], firewall_mark: int) -> str:
     """The rules of a mark that take some of its packets only, as the end of a sentence; "" without any."""
-    partial = [rule for rule in rules if rule.mark == mark and not does_rule_lead_all_packets(host_view, rule, mark)]
+    partial = [
+        rule
+        for rule in rules
+        if rule.mark == firewall_mark and not does_rule_lead_all_packets(host_view, rule, firewall_mark)
+    ]
     texts = [
         f"{rule.origin} {'goes to another rule' if rule.jump is not None else 'does nothing with them'}"
         if rule.jump is not None or rule.action == "nop"
@@ -96,22 +100,22 @@ def _is_behind_rule_of_same_mark(
     )
 
 
-def _is_hop_of_several_tables(host_tables: HostTables, table: str, gateways: Mapping[str, FabricRouter]) -> bool:
+def _is_hop_of_several_tables(host_tables: HostTables, table_name: str, gateways: Mapping[str, FabricRouter]) -> bool:
     """Whether a router of a table is also that of another table."""
     routes = [route for route in host_tables.routes or () if route.table not in _COMMON_TABLES]
-    hops = {hop.via for route in routes if route.table == table for hop in route.hops if hop.via in gateways}
-    return any(hop.via in hops for route in routes if route.table != table for hop in route.hops)
+    hops = {hop.via for route in routes if route.table == table_name for hop in route.hops if hop.via in gateways}
+    return any(hop.via in hops for route in routes if route.table != table_name for hop in route.hops)
 
 
 def _list_routers_of_table(
-    host_views: Sequence[HostView], host_tables: HostTables, table: str, gateways: Mapping[str, FabricRouter]
+    host_views: Sequence[HostView], host_tables: HostTables, table_name: str, gateways: Mapping[str, FabricRouter]
 ) -> list[str]:
     """The names of the routers through which a table leads to the other side."""
     far_ranges = [far_range for view in host_views for far_range in view.other_side.ranges]
     hops = {
         hop.via
         for route in host_tables.routes or ()
-        if route.table == table and any(covers_range(route.destination, far_range) for far_range in far_ranges)
+        if route.table == table_name and any(covers_range(route.destination, far_range) for far_range in far_ranges)
         for hop in route.hops
     }
     return list(dict.fromkeys(gateways[hop].name for hop in sorted(hops) if hop in gateways))
@@ -183,15 +187,15 @@ def _check_marked_lookup(
     return None
 
 
-def _lacks_route_by_router(host_tables: HostTables, table: str) -> bool:
+def _lacks_route_by_router(host_tables: HostTables, table_name: str) -> bool:
     """Whether a table has routes, but none with a next hop."""
-    routes = [route for route in host_tables.routes or () if route.table == table]
+    routes = [route for route in host_tables.routes or () if route.table == table_name]
     return bool(routes) and not any(route.hops for route in routes)
 
 
-def _has_route_by_router(host_tables: HostTables, table: str) -> bool:
+def _has_route_by_router(host_tables: HostTables, table_name: str) -> bool:
     """Whether a table has a route with a next hop, or nothing but default routes."""
-    routes = [route for route in host_tables.routes or () if route.table == table]
+    routes = [route for route in host_tables.routes or () if route.table == table_name]
     return any(route.hops for route in routes) or all(route.destination == "default" for route in routes)
 
 

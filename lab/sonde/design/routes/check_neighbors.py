@@ -16,10 +16,10 @@ from sonde.model.units import format_count_with_noun
 
 FIXED_NEIGHBOR = "fixed neighbor"
 WRONG_LINK_ADDRESS = "wrong link address"
-_UNANSWERED = ("failed", "incomplete")
-_FIXED = ("permanent", "noarp")
+_UNANSWERED_STATES = ("failed", "incomplete")
+_FIXED_STATES = ("permanent", "noarp")
 # How many fixed entries are written out.
-_WRITTEN_ENTRIES = 3
+_MAX_LISTED_ENTRIES = 3
 
 
 def find_gateway_faults(host_view: HostView, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
@@ -30,14 +30,14 @@ def find_gateway_faults(host_view: HostView, host_tables: HostTables) -> Iterato
     for neighbor in entries:
         router = names[neighbor.address]
         yield CheckedItem("the link address of a router", neighbor.address)
-        if neighbor.state in _UNANSWERED:
+        if neighbor.state in _UNANSWERED_STATES:
             yield RouteFault(
                 "router does not answer", neighbor.address,
                 f"{router} ({neighbor.address}) does not answer on {neighbor.device} (neighbor {neighbor.state}):"
                 " packets that are sent to it wait and are dropped",
                 "look at the router and its link",
             )  # fmt: skip
-        elif neighbor.state in _FIXED:
+        elif neighbor.state in _FIXED_STATES:
             yield RouteFault(
                 FIXED_NEIGHBOR, neighbor.address,
                 f"the link address of {router} ({neighbor.address}) is fixed to {neighbor.link_address}"
@@ -69,14 +69,14 @@ def find_neighbor_faults_of_router(
         entries = [
             neighbor
             for neighbor in host_tables.neighbors or ()
-            if neighbor.address in names and neighbor.state not in _UNANSWERED
+            if neighbor.address in names and neighbor.state not in _UNANSWERED_STATES
         ]
         if not entries:
             continue
         yield CheckedItem("the link addresses of neighbors", side.network)
         displaced = [each for each in entries if device != other_device and each.device == other_device != ""]
         yield from _describe_wrong_devices(displaced, names, side.network, device)
-        yield from _describe_fixed_entries([each for each in entries if each.state in _FIXED], names)
+        yield from _describe_fixed_entries([each for each in entries if each.state in _FIXED_STATES], names)
         yield from _find_shared_link_addresses(entries, names, host_tables, "hosts")
 
 
@@ -92,66 +92,72 @@ def _map_names_of_side(fabric: Fabric, side: FabricSide) -> dict[str, str]:
 
 
 def _describe_wrong_devices(
-    entries: Sequence[ObservedNeighbor], names: Mapping[str, str], network: str, device: str
+    neighbor_entries: Sequence[ObservedNeighbor], name_by_address: Mapping[str, str], network: str, device_name: str
 ) -> Iterator[RouteFault]:
     """One fault for all neighbors that answered on one other interface."""
     by_device: dict[str, list[ObservedNeighbor]] = {}
-    for entry in entries:
-        if entry.state not in _UNANSWERED:
+    for entry in neighbor_entries:
+        if entry.state not in _UNANSWERED_STATES:
             by_device.setdefault(entry.device, []).append(entry)
     for other_device, displaced in by_device.items():
-        written = [f"{names[each.address]} ({each.address})" for each in displaced[:_WRITTEN_ENTRIES]]
+        written = [f"{name_by_address[each.address]} ({each.address})" for each in displaced[:_MAX_LISTED_ENTRIES]]
         further = len(displaced) - len(written)
         more = f" and {format_count_with_noun(further, 'further neighbor')}" if further else ""
         yield RouteFault(
-            "wrong device", ", ".join(each.address for each in displaced[:_WRITTEN_ENTRIES]) + (", …" if more else ""),
-            f"{', '.join(written)}{more} answered on {other_device}; {network} is on {device}",
+            "wrong device",
+            ", ".join(each.address for each in displaced[:_MAX_LISTED_ENTRIES]) + (", …" if more else ""),
+            f"{', '.join(written)}{more} answered on {other_device}; {network} is on {device_name}",
             f"look for a bridge or proxy ARP between both networks, then ip neigh flush dev {other_device}",
         )  # fmt: skip
 
 
-def _describe_fixed_entries(entries: Sequence[ObservedNeighbor], names: Mapping[str, str]) -> Iterator[RouteFault]:
+def _describe_fixed_entries(
+    neighbor_entries: Sequence[ObservedNeighbor], name_by_address: Mapping[str, str]
+) -> Iterator[RouteFault]:
     """One fault for all fixed entries of a network: a script sets them together."""
-    if not entries:
+    if not neighbor_entries:
         return
     texts = [
-        f"{names[each.address]} ({each.address}) to {each.link_address} ({each.state})"
-        for each in entries[:_WRITTEN_ENTRIES]
+        f"{name_by_address[each.address]} ({each.address}) to {each.link_address} ({each.state})"
+        for each in neighbor_entries[:_MAX_LISTED_ENTRIES]
     ]
-    further = len(entries) - len(texts)
+    further = len(neighbor_entries) - len(texts)
     more = f" and {format_count_with_noun(further, 'further entry')}" if further else ""
     yield RouteFault(
-        FIXED_NEIGHBOR, ", ".join(each.address for each in entries[:_WRITTEN_ENTRIES]) + (", …" if further else ""),
+        FIXED_NEIGHBOR,
+        ", ".join(each.address for each in neighbor_entries[:_MAX_LISTED_ENTRIES]) + (", …" if further else ""),
         f"this router has fixed {', '.join(texts)}{more}: after an interface is replaced, packets go to the old one",
-        "; ".join(f"ip neigh del {each.address} dev {each.device}" for each in entries[:_WRITTEN_ENTRIES]),
+        "; ".join(f"ip neigh del {each.address} dev {each.device}" for each in neighbor_entries[:_MAX_LISTED_ENTRIES]),
     )  # fmt: skip
 
 
 def _find_shared_link_addresses(
-    entries: Sequence[ObservedNeighbor], names: Mapping[str, str], host_tables: HostTables, noun: str
+    neighbor_entries: Sequence[ObservedNeighbor], name_by_address: Mapping[str, str], host_tables: HostTables, noun: str
 ) -> Iterator[RouteFault]:
     """Link addresses that two neighbors have, or that are of this host itself. `noun` is what the neighbors are."""
     own_devices = {details.link_address.lower(): device for device, details in host_tables.link_details.items()
                    if details.link_address.strip("0:")}  # fmt: skip
     by_link_address: dict[str, dict[str, str]] = {}
-    for neighbor in entries:
+    for neighbor in neighbor_entries:
         link_address = neighbor.link_address.lower()
         if link_address in own_devices:
             yield RouteFault(
                 f"{noun.removesuffix('s')} with the own link address", neighbor.address,
-                f"{names[neighbor.address]} ({neighbor.address}) has the link address of {own_devices[link_address]} of"
+                f"{name_by_address[neighbor.address]} ({neighbor.address}) has the link address of"
+                f" {own_devices[link_address]} of"
                 f" this host, {neighbor.link_address}: packets to it do not leave the host",
                 f"look for proxy ARP and copied addresses, then ip neigh del {neighbor.address} dev {neighbor.device}",
             )  # fmt: skip
-        if link_address and not link_address.strip("0:") and neighbor.state not in _UNANSWERED:
+        if link_address and not link_address.strip("0:") and neighbor.state not in _UNANSWERED_STATES:
             yield RouteFault(
                 "no link address", neighbor.address,
-                f"the entry of {names[neighbor.address]} ({neighbor.address}) on {neighbor.device} has the link address"
+                f"the entry of {name_by_address[neighbor.address]} ({neighbor.address}) on {neighbor.device} has the"
+                " link address"
                 f" {link_address} ({neighbor.state}): packets to it reach no machine",
                 f"ip neigh del {neighbor.address} dev {neighbor.device}, and look for what set it",
             )  # fmt: skip
-        elif link_address and neighbor.state not in _UNANSWERED:
-            by_link_address.setdefault(link_address, {})[neighbor.address] = names[neighbor.address]
+        elif link_address and neighbor.state not in _UNANSWERED_STATES:
+            by_link_address.setdefault(link_address, {})[neighbor.address] = name_by_address[neighbor.address]
     for link_address, owners in by_link_address.items():
         if len(set(owners.values())) > 1:
             yield RouteFault(
@@ -174,7 +180,7 @@ def compare_link_addresses(host_tables: HostTables, other_tables: HostTables) ->
                 for device in devices
                 if device in owner.link_details and owner.link_details[device].link_address
             }
-            if not link_addresses or not neighbor.link_address or neighbor.state in _UNANSWERED:
+            if not link_addresses or not neighbor.link_address or neighbor.state in _UNANSWERED_STATES:
                 continue
             yield CheckedItem("the link address of the other side", neighbor.address)
             if neighbor.link_address.lower() not in {each.lower() for each in link_addresses.values()}:

@@ -17,7 +17,7 @@ from sonde.design.routes.link_usability import is_device_up, list_own_devices
 # The kind of a fault that a check of both sides replaces.
 OTHER_ORDER = "order not as planned"
 # How many weights are written out; of more only those that differ are.
-_WRITTEN_WEIGHTS = 6
+_MAX_LISTED_WEIGHTS = 6
 
 
 def find_next_hop_faults(
@@ -94,7 +94,9 @@ def _describe_replaced_routers(host_view: HostView, route: ObservedRoute) -> str
     if len(route.hops) < 2 or len(strangers) == len(route.hops):
         return ""
     missing = _list_missing_gateways(host_view, route, host_view.fabric.active_routers)
-    return f", instead of {_name_routers(host_view, missing)}" if missing and len(missing) == len(strangers) else ""
+    return (
+        f", instead of {_list_router_names(host_view, missing)}" if missing and len(missing) == len(strangers) else ""
+    )
 
 
 def is_hop_dead(route: ObservedRoute, next_hop: ObservedHop, host_tables: HostTables) -> bool:
@@ -173,7 +175,8 @@ def compare_next_hops(
     elif missing and len(missing) != surplus:  # else they are reported with what is there instead
         yield RouteFault(
             "router not used", route.origin,
-            f"the route to {route.destination} leaves out {_name_routers(host_view, missing)}: its share goes to the"
+            f"the route to {route.destination} leaves out {_list_router_names(host_view, missing)}: its share goes"
+            " to the"
             " others",
             "name every router once",
         )  # fmt: skip
@@ -188,7 +191,7 @@ def compare_next_hops(
     for address, count in sorted(repeated.items()):
         if count < 2:
             continue
-        instead = f" and not {_name_routers(host_view, missing)}" if len(missing) == surplus else ""
+        instead = f" and not {_list_router_names(host_view, missing)}" if len(missing) == surplus else ""
         yield RouteFault(
             "router named twice", route.origin,
             f"the route to {route.destination} names {address} {count} times{instead}: it gets that many shares",
@@ -229,7 +232,7 @@ def _describe_narrow_route(host_view: HostView, route: ObservedRoute, wider_rout
     return RouteFault(
         "router not used", route.origin,
         f"the route to {route.destination} is narrower than that to {wider_route.destination} and leads by"
-        f" {_name_routers(host_view, used)} alone: its packets do not use the other routers",
+        f" {_list_router_names(host_view, used)} alone: its packets do not use the other routers",
         "remove this route",
     )  # fmt: skip
 
@@ -245,7 +248,7 @@ def _list_missing_gateways(
     return [address for address in _map_expected_gateways(host_view, expected_routers) if address not in hop_addresses]
 
 
-def _name_routers(host_view: HostView, gateways: Sequence[str]) -> str:
+def _list_router_names(host_view: HostView, gateways: Sequence[str]) -> str:
     names = ", ".join(host_view.routers_by_gateway[address].name for address in gateways)
     return f"{names} ({', '.join(gateways)})"
 
@@ -260,7 +263,7 @@ def _format_weights(weights_by_router: Mapping[str, int], other_weights: Mapping
     written = {
         name: value
         for name, value in weights_by_router.items()
-        if len(weights_by_router) <= _WRITTEN_WEIGHTS or value != other_weights[name]
+        if len(weights_by_router) <= _MAX_LISTED_WEIGHTS or value != other_weights[name]
     }
     end = ", …" if len(written) < len(weights_by_router) else ""
     return ", ".join(f"{name} {value}" for name, value in (written or weights_by_router).items()) + end

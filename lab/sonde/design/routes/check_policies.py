@@ -46,9 +46,9 @@ def find_policy_faults_of_router(fabric: Fabric, host_tables: HostTables) -> Ite
 
 
 def _list_policies_of_sides(
-    policies: Sequence[SecurityPolicy], direction: str, source: FabricSide, target: FabricSide
+    policies: Sequence[SecurityPolicy], direction: str, source_side: FabricSide, target_side: FabricSide
 ) -> list[SecurityPolicy]:
-    return _list_effective_policies(policies, direction, source.ranges, target.ranges)
+    return _list_effective_policies(policies, direction, source_side.ranges, target_side.ranges)
 
 
 def _list_effective_policies(

@@ -102,27 +102,27 @@ def _find_owners(fabrics: Sequence[Fabric], host_tables: HostTables) -> tuple[st
     return tuple(name for name, count in counts.items() if count == most)
 
 
-def _is_undecided(fabrics: Sequence[Fabric], owners: Sequence[str], host_tables: HostTables) -> bool:
+def _is_undecided(fabrics: Sequence[Fabric], owner_names: Sequence[str], host_tables: HostTables) -> bool:
     """Whether the addresses are of several routers, all of none."""
     present = _list_hosts(host_tables)
-    return len(owners) > 1 and not any(
+    return len(owner_names) > 1 and not any(
         {router.near_address, router.far_address} <= present
-        for fabric in fabrics for router in fabric.routers if router.name in owners
+        for fabric in fabrics for router in fabric.routers if router.name in owner_names
     )  # fmt: skip
 
 
-def _describe_undecided(fabrics: Sequence[Fabric], owners: Sequence[str], host_tables: HostTables) -> RouteFault:
+def _describe_undecided(fabrics: Sequence[Fabric], owner_names: Sequence[str], host_tables: HostTables) -> RouteFault:
     present = _list_hosts(host_tables)
     texts = [
         f"{address} of {router.name}"
         for fabric in fabrics for router in fabric.routers
-        for address in (router.near_address, router.far_address) if address in present and router.name in owners
+        for address in (router.near_address, router.far_address) if address in present and router.name in owner_names
     ]  # fmt: skip
     return RouteFault(
-        "addresses of several routers", ", ".join(owners),
+        "addresses of several routers", ", ".join(owner_names),
         f"this machine has {' and '.join(texts)}, and all addresses of no router: two machines with one address lose"
         " each other's packets",
-        f"give it the addresses of one router; name it to hear which are missing: --as {owners[0]}",
+        f"give it the addresses of one router; name it to hear which are missing: --as {owner_names[0]}",
     )  # fmt: skip
 
 
@@ -167,7 +167,7 @@ def _check_addresses(
             )  # fmt: skip
 
 
-def _find_addresses_of_hosts(fabric: Fabric, names: str, present: set[str]) -> Iterator[RouteFault]:
+def _find_addresses_of_hosts(fabric: Fabric, network_names: str, present_addresses: set[str]) -> Iterator[RouteFault]:
     """Addresses of hosts of either network that a router has."""
     owners = {
         address: host
@@ -175,10 +175,11 @@ def _find_addresses_of_hosts(fabric: Fabric, names: str, present: set[str]) -> I
         for host_class in side.classes
         for address, host in zip(host_class.addresses, host_class.hosts, strict=True)
     }
-    for address in sorted(present & owners.keys()):
+    for address in sorted(present_addresses & owners.keys()):
         yield RouteFault(
             "address of another host", address,
-            f"{names} has {address} of {owners[address]}: two machines with one address lose each other's packets",
+            f"{network_names} has {address} of {owners[address]}: two machines with one address lose each other's"
+            " packets",
             "remove it here, or correct the system file",
         )  # fmt: skip
 

@@ -100,17 +100,17 @@ def _check_next_hop_group(
         )  # fmt: skip
 
 
-def is_diverting_route(host_view: HostView, route: ObservedRoute, other: ObservedRoute) -> bool:
+def is_diverting_route(host_view: HostView, route: ObservedRoute, later_route: ObservedRoute) -> bool:
     """Whether a route comes before another one to the same hosts, and leads by none of the routers."""
     version = host_view.fabric.version
     return (
-        route.table == other.table == _MAIN
-        and (route.destination, route.service) == (other.destination, other.service)
-        and get_metric(route, version) < get_metric(other, version)
+        route.table == later_route.table == _MAIN
+        and (route.destination, route.service) == (later_route.destination, later_route.service)
+        and get_metric(route, version) < get_metric(later_route, version)
         and bool(route.hops)
         and not any(hop.via in host_view.routers_by_gateway for hop in route.hops)
         and not any(hop.via in host_view.routers_by_far_address for hop in route.hops)  # reported as out of reach
-        and any(hop.via in host_view.routers_by_gateway for hop in other.hops)
+        and any(hop.via in host_view.routers_by_gateway for hop in later_route.hops)
     )
 
 

@@ -82,22 +82,24 @@ def _describe_unused_tables(host_views: Sequence[HostView], tables: Sequence[str
     )  # fmt: skip
 
 
-def _describe_route_in_other_table(host_views: Sequence[HostView], host_tables: HostTables, table: str) -> str:
+def _describe_route_in_other_table(host_views: Sequence[HostView], host_tables: HostTables, table_name: str) -> str:
     """Which other table has the route by the router of a table besides its own, as the end of a sentence; "" for
     none."""
     for gateway, router in _map_routers_by_gateway(host_views).items():
-        for route in host_tables.routes or () if str(router.table) == table else ():
-            if route.table not in (*_COMMON_TABLES, table) and gateway in [hop.via for hop in route.hops]:
+        for route in host_tables.routes or () if str(router.table) == table_name else ():
+            if route.table not in (*_COMMON_TABLES, table_name) and gateway in [hop.via for hop in route.hops]:
                 return f"; table {route.table} has the one through {router.name} ({gateway})"
     return ""
 
 
-def _is_table_of_planned_mark(host_views: Sequence[HostView], rules: Sequence[ObservedRule], table: str) -> bool:
+def _is_table_of_planned_mark(host_views: Sequence[HostView], rules: Sequence[ObservedRule], table_name: str) -> bool:
     """Whether a table is that of a router, on a host that uses marks of the plan: the missing rule is reported with its
     mark."""
     routers = _map_routers_by_gateway(host_views).values()
     used_marks = {rule.mark for rule in rules}
-    return table in [str(router.table) for router in routers] and any(router.mark in used_marks for router in routers)
+    return table_name in [str(router.table) for router in routers] and any(
+        router.mark in used_marks for router in routers
+    )
 
 
 def do_routes_lead_into_fabric(host_views: Sequence[HostView], routes: Iterable[ObservedRoute]) -> bool:

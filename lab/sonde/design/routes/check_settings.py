@@ -121,26 +121,26 @@ def read_number_setting(settings: Mapping[str, str], setting_name: str) -> int |
 
 
 def read_interface_setting(
-    settings: Mapping[str, str], device: str, setting_name: str
+    settings: Mapping[str, str], device_name: str, setting_name: str
 ) -> tuple[int | None, int | None]:
     """The value of net.ipv4.conf for all devices and for one."""
     return (
         read_number_setting(settings, f"net.ipv4.conf.all.{setting_name}"),
-        read_number_setting(settings, f"net.ipv4.conf.{device}.{setting_name}"),
+        read_number_setting(settings, f"net.ipv4.conf.{device_name}.{setting_name}"),
     )
 
 
 def check_reverse_path(
-    settings: Mapping[str, str], device: str, has_choice: bool
+    settings: Mapping[str, str], device_name: str, has_choice: bool
 ) -> Iterator[RouteFault | CheckedItem]:
     """The kernel uses the larger value of `all` and the device; 1 is strict, 2 is loose."""
-    values = [value for value in read_interface_setting(settings, device, "rp_filter") if value is not None]
+    values = [value for value in read_interface_setting(settings, device_name, "rp_filter") if value is not None]
     if not values:
         return
-    yield CheckedItem("a setting", f"net.ipv4.conf.{device}.rp_filter")
+    yield CheckedItem("a setting", f"net.ipv4.conf.{device_name}.rp_filter")
     if max(values) == _STRICT and has_choice:
-        setting = settings.get(f"net.ipv4.conf.{device}.rp_filter")
-        name = device if setting == str(_STRICT) else "all"
+        setting = settings.get(f"net.ipv4.conf.{device_name}.rp_filter")
+        name = device_name if setting == str(_STRICT) else "all"
         yield RouteFault(
             "strict reverse path", f"net.ipv4.conf.{name}.rp_filter = 1",
             "a packet is dropped when its reply would leave by another interface",
@@ -188,17 +188,17 @@ def _check_arp_settings(host_view: HostView, host_tables: HostTables) -> Iterato
 
 
 def _check_accepted_redirects(
-    settings: Mapping[str, str], device: str, version: int
+    settings: Mapping[str, str], device_name: str, version: int
 ) -> Iterator[RouteFault | CheckedItem]:
     """Hosts that do not forward accept a redirect when `all` or the device allows it; IPv6 has the device only."""
     if version == 6:
-        values = [read_number_setting(settings, f"net.ipv6.conf.{device}.accept_redirects")]
+        values = [read_number_setting(settings, f"net.ipv6.conf.{device_name}.accept_redirects")]
     else:
-        values = list(read_interface_setting(settings, device, "accept_redirects"))
+        values = list(read_interface_setting(settings, device_name, "accept_redirects"))
     numbers: list[int] = [value for value in values if value is not None]
     if not numbers:
         return
-    name = f"net.{'ipv4' if version == 4 else 'ipv6'}.conf.{device}.accept_redirects"
+    name = f"net.{'ipv4' if version == 4 else 'ipv6'}.conf.{device_name}.accept_redirects"
     yield CheckedItem("a setting", name)
     if max(numbers):
         yield RouteFault(

@@ -25,9 +25,11 @@ from sonde.design.routes.lnet_records import LnetRoute
 from sonde.model.documents import parse_yaml
 from sonde.model.errors import UserError
 
-_YAML = re.compile(r"^(routes?|route-rules|net|peer|global|routing):|^- (name|hosts):|^[ \t]*- net:", re.MULTILINE)
-_NETWORKD = re.compile(r"^\[(Route|RoutingPolicyRule)\]", re.MULTILINE)
-_KEYFILE = re.compile(r"^\[(ipv4|ipv6)\]", re.MULTILINE)
+_YAML_PATTERN = re.compile(
+    r"^(routes?|route-rules|net|peer|global|routing):|^- (name|hosts):|^[ \t]*- net:", re.MULTILINE
+)
+_NETWORKD_PATTERN = re.compile(r"^\[(Route|RoutingPolicyRule)\]", re.MULTILINE)
+_KEYFILE_PATTERN = re.compile(r"^\[(ipv4|ipv6)\]", re.MULTILINE)
 # Families of rules; other values, as "both", are for all versions.
 _RULE_FAMILIES = {"ipv4": 4, "ipv6": 6}
 _NETWORKD_SELECTORS = {"TypeOfService": "tos", "OutgoingInterface": "oif", "SourcePort": "sport",
@@ -40,22 +42,24 @@ _KEYFILE_OPTIONS = ("weight", "table", "mtu", "type", "scope", "onlink")
 _TRUE, _FALSE = ("yes", "true", "1", "on"), ("no", "false", "0", "off")
 _UNCONFIGURED = ("disabled", "ignore")
 _MANUAL_POLICIES = ("manual", "down", "always-down")
-_LNET_LINE = re.compile(r"^[ \t]*net\s+(\S+)\s+hops\s+(-?\d+)\s+gw\s+(\S+)\s+(up|down)", re.MULTILINE)
+_LNET_LINE_PATTERN = re.compile(r"^[ \t]*net\s+(\S+)\s+hops\s+(-?\d+)\s+gw\s+(\S+)\s+(up|down)", re.MULTILINE)
 
 
 def is_network_configuration(file_text: str) -> bool:
     """Whether a text is one of the files that `parse_network_configuration` reads."""
-    return any(form.search(file_text) for form in (_YAML, _NETWORKD, _KEYFILE, _LNET_LINE))
+    return any(
+        form.search(file_text) for form in (_YAML_PATTERN, _NETWORKD_PATTERN, _KEYFILE_PATTERN, _LNET_LINE_PATTERN)
+    )
 
 
 def parse_network_configuration(file_text: str, file_name: str) -> HostTables:
     """The tables in a file; `file_name` is for messages. Raises UserError."""
     try:
-        if _NETWORKD.search(file_text):
+        if _NETWORKD_PATTERN.search(file_text):
             return _parse_networkd_file(file_text, file_name)
-        if _KEYFILE.search(file_text):
+        if _KEYFILE_PATTERN.search(file_text):
             return _parse_keyfile(file_text, file_name)
-        if _LNET_LINE.search(file_text):
+        if _LNET_LINE_PATTERN.search(file_text):
             return HostTables(lnet_routes=tuple(_parse_lnet_lines(file_text, file_name)))
         return _parse_yaml_file(file_text, file_name)
     except (ValueError, KeyError, TypeError, AttributeError) as reason:
@@ -145,27 +149,29 @@ def _list_inactive_profiles(link_values: Mapping[str, str], file_name: str) -> I
 
 
 def _make_route(
-    destination: str,
+    destination_range: str,
     table_name: object,
     next_hops: Sequence[ObservedHop],
     output_origin: str,
-    metric: object = None,
-    mtu: object = None,
+    route_metric: object = None,
+    route_mtu: object = None,
     device: str = "",
     route_kind: str = "unicast",
 ) -> ObservedRoute:
-    destination = "default" if destination in ("0.0.0.0/0", "::/0") else destination
+    destination_range = "default" if destination_range in ("0.0.0.0/0", "::/0") else destination_range
     return ObservedRoute(
-        destination=destination,
+        destination=destination_range,
         table=get_routing_table_name(str(table_name or "main")),
         device=device,
         hops=tuple(next_hops),
         on_link=not next_hops and route_kind == "unicast",
-        mtu=int(str(mtu)) if mtu else None,
+        mtu=int(str(route_mtu)) if route_mtu else None,
         origin=output_origin,
         kind=route_kind,
-        metric=int(str(metric)) if metric is not None else None,
-        version=find_ip_version(next_hops[0].via if destination == "default" and next_hops else destination),
+        metric=int(str(route_metric)) if route_metric is not None else None,
+        version=find_ip_version(
+            next_hops[0].via if destination_range == "default" and next_hops else destination_range
+        ),
     )
 
 
@@ -203,18 +209,18 @@ def _parse_keyfile(file_text: str, file_name: str) -> HostTables:
     )
 
 
-def _list_inactive_parts(section: str, values: Mapping[str, str], file_name: str) -> Iterator[InactiveProfile]:
+def _list_inactive_parts(section_name: str, values: Mapping[str, str], file_name: str) -> Iterator[InactiveProfile]:
     """What a section of a keyfile says against applying its profile, or its routes of one IP version, at the start."""
     effect = "NetworkManager does not {} at the start of the host, and then there are none of its routes"
-    if section == "connection" and (text := values.get("autoconnect", "true")).lower() in _FALSE:
+    if section_name == "connection" and (text := values.get("autoconnect", "true")).lower() in _FALSE:
         yield InactiveProfile(
             file_name, f"autoconnect={text}", effect.format("apply this profile"),
             "remove autoconnect, which is true without it",
         )  # fmt: skip
-    is_version = section in _RULE_FAMILIES
+    is_version = section_name in _RULE_FAMILIES
     if is_version and values.get("method") in _UNCONFIGURED and any(name.startswith("route") for name in values):
         yield InactiveProfile(
-            file_name, f"[{section}] method={values['method']}", effect.format("configure this IP version"),
+            file_name, f"[{section_name}] method={values['method']}", effect.format("configure this IP version"),
             "set method to manual, or to auto",
         )  # fmt: skip
 
@@ -257,14 +263,14 @@ def _parse_yaml_file(file_text: str, file_name: str) -> HostTables:
 
 def _parse_lnet_lines(file_text: str, file_name: str) -> Iterator[LnetRoute]:
     """The lines of `lctl route_list`: net o2ib1 hops 4294967295 gw 10.1.0.1@tcp up pri 0."""
-    for number, (network, hops, gateway, state) in enumerate(_LNET_LINE.findall(file_text), start=1):
+    for number, (network, hops, gateway, state) in enumerate(_LNET_LINE_PATTERN.findall(file_text), start=1):
         hop_count = None if int(hops) in (-1, 2**32 - 1) else int(hops)
         yield LnetRoute(network, gateway, hop_count, None, state == "up", f"{file_name}, route {number}")
 
 
-def _read_nmstate(document: Mapping[str, Any], file_name: str) -> HostTables:
+def _read_nmstate(nmstate_document: Mapping[str, Any], file_name: str) -> HostTables:
     parts = []
-    for number, entry in enumerate(document.get("routes", {}).get("config", ()), start=1):
+    for number, entry in enumerate(nmstate_document.get("routes", {}).get("config", ()), start=1):
         device = str(entry.get("next-hop-interface", ""))
         gateway = entry.get("next-hop-address")
         hops = [ObservedHop(str(gateway), device, int(entry.get("weight", 1)))] if gateway else []
@@ -287,7 +293,7 @@ def _read_nmstate(document: Mapping[str, Any], file_name: str) -> HostTables:
             interface=str(entry.get("iif", "")),
             suppressed_prefix=int(entry["suppress-prefix-length"]) if "suppress-prefix-length" in entry else None,
         )
-        for number, entry in enumerate(document.get("route-rules", {}).get("config", ()), start=1)
+        for number, entry in enumerate(nmstate_document.get("route-rules", {}).get("config", ()), start=1)
     ]
     routes = tuple(_join_routes_into_multipath(parts)) or None
     return HostTables(rules=tuple(rules) or None, routes=routes, formats=("nmstate",))

@@ -238,5 +238,5 @@ def _make_sysctl_file(settings: Mapping[str, str]) -> str:
     return "".join(f"{check_sysctl_value(name)} = {check_sysctl_value(value)}\n" for name, value in settings.items())
 
 
-def _format_yaml(document: object) -> str:
-    return str(yaml.safe_dump(document, sort_keys=False, default_flow_style=False, allow_unicode=True, width=110))
+def _format_yaml(yaml_value: object) -> str:
+    return str(yaml.safe_dump(yaml_value, sort_keys=False, default_flow_style=False, allow_unicode=True, width=110))

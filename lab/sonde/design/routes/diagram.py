@@ -9,7 +9,7 @@ from sonde.design.routes.fabric import Fabric, FabricSide
 from sonde.model.units import format_count_with_noun, format_rate
 
 _WIDTH, _ROW, _TOP, _BOX = 960, 44, 96, 250
-_STYLE = """
+_STYLE_SHEET = """
 text { font: 13px system-ui, sans-serif; fill: #16191d; } .soft { fill: #5a626b; font-size: 12px; }
 .title { font-size: 16px; font-weight: 600; } .box { fill: #f4f6f8; stroke: #9aa4ae; }
 .router { fill: #e6f0f8; stroke: #005b8f; } .link { stroke: #9aa4ae; stroke-width: 1.5; fill: none; }
@@ -57,7 +57,7 @@ def draw_fabric(fabric: Fabric) -> str:
     body = Markup("\n").join(elements)
     title_element = Markup("<title>{}</title>").format(f"Routes: {fabric.name}")
     svg_start = opening_tag.format(_WIDTH, height, _WIDTH, height)
-    return f"{svg_start}\n{title_element}\n<style>{_STYLE}</style>\n{body}\n</svg>\n"
+    return f"{svg_start}\n{title_element}\n<style>{_STYLE_SHEET}</style>\n{body}\n</svg>\n"
 
 
 def _format_mtu(fabric: Fabric) -> str:

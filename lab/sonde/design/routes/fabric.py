@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from sonde.design.grammar import check_names
-from sonde.design.routes.router_numbers import RouterNumbers, assign_router_numbers, is_ip_router
+from sonde.design.routes.router_numbers import RouterPolicyNumbers, assign_router_numbers, is_ip_router
 from sonde.model.addresses import parse_network
 from sonde.model.errors import UserError
 from sonde.model.system import System
@@ -133,7 +133,7 @@ def _has_servers(system: System, network: str) -> bool:
 
 
 def _make_fabrics(
-    system: System, near_network: str, far_network: str, router_numbers: Mapping[str, RouterNumbers]
+    system: System, near_network: str, far_network: str, router_numbers: Mapping[str, RouterPolicyNumbers]
 ) -> Iterator[Fabric]:
     for version in (4, 6):
         sides = [_make_fabric_side(system, name, version) for name in (near_network, far_network)]
@@ -185,9 +185,9 @@ def _group_hosts_into_classes(
         )
 
 
-def _read_settings(system: System, host: str) -> tuple[dict[str, str], dict[str, str]]:
+def _read_settings(system: System, host_id: str) -> tuple[dict[str, str], dict[str, str]]:
     """Sysctls and kernel options among the settings of a host."""
-    settings = getattr(system.get_part(host).table, "settings", None) or {}
+    settings = getattr(system.get_part(host_id).table, "settings", None) or {}
     setting_texts = {
         name: ("y" if value else "n") if isinstance(value, bool) else str(value) for name, value in settings.items()
     }
@@ -195,13 +195,14 @@ def _read_settings(system: System, host: str) -> tuple[dict[str, str], dict[str,
     return sysctls, {name: value for name, value in setting_texts.items() if name.startswith("CONFIG_")}
 
 
-def _find_interface_rate(system: System, host: str, network: str, network_record: Network) -> float | None:
+def _find_interface_rate(system: System, host_id: str, network_id: str, network_record: Network) -> float | None:
     """Bytes per second of one interface: its described rate, else that of the network; a server may be slower than
     both."""
-    host_table = system.get_part(host).table
+    host_table = system.get_part(host_id).table
     interface = next(
         (item for item in getattr(host_table, "interfaces", ()) if system.index.resolve_references(
-            system.index.get_source(host_table), "interfaces.network", item.network, ("networks",)) == (network,)), None
+            system.index.get_source(host_table), "interfaces.network", item.network, ("networks",)) == (network_id,)),
+            None
     )  # fmt: skip
     rates = [item for item in (getattr(interface, "rate", None) or network_record.rate,) if item is not None]
     if isinstance(host_table, Server) and host_table.rate is not None:
@@ -211,7 +212,11 @@ def _find_interface_rate(system: System, host: str, network: str, network_record
 
 
 def _make_routers(
-    system: System, near_network: str, far_network: str, ip_version: int, router_numbers: Mapping[str, RouterNumbers]
+    system: System,
+    near_network: str,
+    far_network: str,
+    ip_version: int,
+    router_numbers: Mapping[str, RouterPolicyNumbers],
 ) -> Iterator[FabricRouter]:
     for router in router_numbers:
         if set(_find_router_networks(system, router)) != {near_network, far_network}:
@@ -284,21 +289,21 @@ def is_address_in_ranges(address_ranges: Sequence[str], address: str) -> bool:
     return any(parsed_address in parse_network(address_range) for address_range in address_ranges)
 
 
-def covers_range(destination: str, address_range: str) -> bool:
-    """Whether a route to `destination` leads to the whole of `address_range`."""
-    if destination == "default":
+def covers_range(destination_range: str, address_range: str) -> bool:
+    """Whether a route to `destination_range` leads to the whole of `address_range`."""
+    if destination_range == "default":
         return True
     try:
-        outer, inner = ipaddress.ip_network(destination), ipaddress.ip_network(address_range)
+        outer, inner = ipaddress.ip_network(destination_range), ipaddress.ip_network(address_range)
     except ValueError:
         return False
     return outer.version == inner.version and inner.subnet_of(outer)  # type: ignore[arg-type]
 
 
-def overlaps_range(destination: str, address_range: str) -> bool:
-    """Whether a route to `destination` concerns a part of `address_range`; a default route does not."""
+def overlaps_range(destination_range: str, address_range: str) -> bool:
+    """Whether a route to `destination_range` concerns a part of `address_range`; a default route does not."""
     try:
-        route_network, network = ipaddress.ip_network(destination), ipaddress.ip_network(address_range)
+        route_network, network = ipaddress.ip_network(destination_range), ipaddress.ip_network(address_range)
     except ValueError:
         return False
     return route_network.version == network.version and route_network.overlaps(network)

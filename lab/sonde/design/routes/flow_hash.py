@@ -92,19 +92,19 @@ def choose_next_hops(flow_hashes: ArrayLike, weights: Sequence[int]) -> NDArray[
     return positions
 
 
-def compute_siphash(data: NDArray[np.uint8], seed: int) -> Uint64Array:
+def compute_siphash(message_rows: NDArray[np.uint8], seed: int) -> Uint64Array:
     """SipHash-2-4 of each row, which is a multiple of 8 bytes long; the key is the seed four times, as in the
     kernel."""
-    length = data.shape[1]
+    length = message_rows.shape[1]
     key = np.uint64((seed & 0xFFFFFFFF) << 32 | (seed & 0xFFFFFFFF))
     state = [
-        np.full(len(data), np.uint64(start) ^ key, dtype=np.uint64)
+        np.full(len(message_rows), np.uint64(start) ^ key, dtype=np.uint64)
         for start in (0x736F6D6570736575, 0x646F72616E646F6D, 0x6C7967656E657261, 0x7465646279746573)
     ]
-    blocks = np.ascontiguousarray(data).view("<u8").astype(np.uint64)
+    blocks = np.ascontiguousarray(message_rows).view("<u8").astype(np.uint64)
     for index in range(length // 8):
         _compress_siphash_block(state, blocks[:, index])
-    _compress_siphash_block(state, np.full(len(data), np.uint64((length & 0xFF) << 56), dtype=np.uint64))
+    _compress_siphash_block(state, np.full(len(message_rows), np.uint64((length & 0xFF) << 56), dtype=np.uint64))
     state[2] ^= np.uint64(0xFF)
     for _ in range(4):
         _mix_siphash_state(state)
@@ -112,28 +112,28 @@ def compute_siphash(data: NDArray[np.uint8], seed: int) -> Uint64Array:
     return hashes
 
 
-def _compress_siphash_block(hash_state: list[Uint64Array], block: Uint64Array) -> None:
-    hash_state[3] ^= block
+def _compress_siphash_block(hash_state: list[Uint64Array], message_words: Uint64Array) -> None:
+    hash_state[3] ^= message_words
     _mix_siphash_state(hash_state)
     _mix_siphash_state(hash_state)
-    hash_state[0] ^= block
+    hash_state[0] ^= message_words
 
 
-def _mix_siphash_state(state: list[Uint64Array]) -> None:
-    state[0] = state[0] + state[1]
-    state[1] = _rotate_left(state[1], 13) ^ state[0]
-    state[0] = _rotate_left(state[0], 32)
-    state[2] = state[2] + state[3]
-    state[3] = _rotate_left(state[3], 16) ^ state[2]
-    state[0] = state[0] + state[3]
-    state[3] = _rotate_left(state[3], 21) ^ state[0]
-    state[2] = state[2] + state[1]
-    state[1] = _rotate_left(state[1], 17) ^ state[2]
-    state[2] = _rotate_left(state[2], 32)
+def _mix_siphash_state(hash_state: list[Uint64Array]) -> None:
+    hash_state[0] = hash_state[0] + hash_state[1]
+    hash_state[1] = _rotate_left(hash_state[1], 13) ^ hash_state[0]
+    hash_state[0] = _rotate_left(hash_state[0], 32)
+    hash_state[2] = hash_state[2] + hash_state[3]
+    hash_state[3] = _rotate_left(hash_state[3], 16) ^ hash_state[2]
+    hash_state[0] = hash_state[0] + hash_state[3]
+    hash_state[3] = _rotate_left(hash_state[3], 21) ^ hash_state[0]
+    hash_state[2] = hash_state[2] + hash_state[1]
+    hash_state[1] = _rotate_left(hash_state[1], 17) ^ hash_state[2]
+    hash_state[2] = _rotate_left(hash_state[2], 32)
 
 
-def _rotate_left(values: Uint64Array, bits: int) -> Uint64Array:
-    rotated: Uint64Array = (values << np.uint64(bits)) | (values >> np.uint64(64 - bits))
+def _rotate_left(values: Uint64Array, bit_count: int) -> Uint64Array:
+    rotated: Uint64Array = (values << np.uint64(bit_count)) | (values >> np.uint64(64 - bit_count))
     return rotated
 
 

@@ -63,10 +63,10 @@ class RouterHealth:
         self.alive = [True] * self.routers
         self._streak = [0] * self.routers
 
-    def add_round(self, answers: Sequence[bool]) -> bool:
+    def add_round(self, router_answers: Sequence[bool]) -> bool:
         """Counts one round; whether `alive` changed."""
         before = list(self.alive)
-        for index, answered in enumerate(answers):
+        for index, answered in enumerate(router_answers):
             self._streak[index] = 0 if answered == self.alive[index] else self._streak[index] + 1
             if self._streak[index] < (self.timing.up if answered else self.timing.down):
                 continue
@@ -87,9 +87,9 @@ def evaluate_answers(router_answers: Sequence[bool], host_answers: Sequence[Sequ
     ]
 
 
-def drop_dead_hops(route: PlannedIpRoute, gateways: Sequence[str], alive: Sequence[bool]) -> PlannedIpRoute:
+def drop_dead_hops(route: PlannedIpRoute, gateways: Sequence[str], alive_routers: Sequence[bool]) -> PlannedIpRoute:
     """The multipath route without dead routers; unchanged when none would remain."""
-    dead = {gateway for gateway, is_alive in zip(gateways, alive, strict=True) if not is_alive}
+    dead = {gateway for gateway, is_alive in zip(gateways, alive_routers, strict=True) if not is_alive}
     hops = tuple(hop for hop in route.hops if hop.via not in dead)
     return PlannedIpRoute(route.destination, route.table, route.device, hops or route.hops, route.metric)
 
@@ -105,7 +105,7 @@ class Pinger:
         self._id = os.getpid() & 0xFFFF
         self._sequence = 0
 
-    def ping_targets(self, addresses_and_marks: Sequence[tuple[str, int]], wait_s: float) -> list[bool]:
+    def find_answering_targets(self, addresses_and_marks: Sequence[tuple[str, int]], wait_s: float) -> list[bool]:
         """Which of the targets (address and mark) answered within `wait_s` seconds."""
         sockets: list[socket.socket] = []
         try:
@@ -240,7 +240,7 @@ def watch_routers(
     is_pending, problem = False, ""
     while max_rounds is None or finished_rounds < max_rounds:
         start = time.monotonic()
-        answers = pinger.ping_targets(targets, timing.interval_s * _WAIT_SHARE)
+        answers = pinger.find_answering_targets(targets, timing.interval_s * _WAIT_SHARE)
         router_count = len(marks)
         host_answers = [
             answers[index : index + router_count] for index in range(router_count, len(answers), router_count)
@@ -262,12 +262,12 @@ def watch_routers(
 
 
 def _replace_routes(
-    watched_routes: WatchedRoutes, alive: Sequence[bool], replace_route: Callable[[PlannedIpRoute], None]
+    watched_routes: WatchedRoutes, alive_routers: Sequence[bool], replace_route: Callable[[PlannedIpRoute], None]
 ) -> str:
     """Names only routers that are alive in the routes; the reason why that failed, or ""."""
     try:
         for route in watched_routes.main_routes:
-            replace_route(drop_dead_hops(route, watched_routes.gateways, alive))
+            replace_route(drop_dead_hops(route, watched_routes.gateways, alive_routers))
     except MachineError as reason:
         return f"{reason} The routes stay as they are, and are tried again."
     return ""

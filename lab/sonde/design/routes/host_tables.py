@@ -199,37 +199,39 @@ class HostTables:
         states += [interface.is_up for interface in self.lnet_interfaces or ()]
         return any(state is not None for state in states)
 
-    def merge_tables(self, other: HostTables) -> HostTables:
+    def merge_tables(self, other_tables: HostTables) -> HostTables:
         """Both together; sequences are concatenated, and the other value wins in mappings. A route or address of both
         counts once: `ip route show table all` prints the routes of both IP versions, `ip -6 route` some of them
         again."""
         return HostTables(
-            rules=_concatenate_known(self.rules, other.rules),
-            routes=_join_routes(self.routes, other.routes),
-            addresses=_join_known(self.addresses, other.addresses),
-            settings=_merge_mappings(self.settings, other.settings),
-            unapplied_settings=tuple(dict.fromkeys((*self.unapplied_settings, *other.unapplied_settings))),
-            options=_merge_mappings(self.options, other.options),
-            mtus={**self.mtus, **other.mtus},
-            links={**self.links, **other.links},
-            transport_modes={**self.transport_modes, **other.transport_modes},
-            address_devices={**self.address_devices, **other.address_devices},
-            address_details={**self.address_details, **other.address_details},
-            link_details={**self.link_details, **other.link_details},
-            planned_devices=tuple(dict.fromkeys((*self.planned_devices, *other.planned_devices))),
-            neighbors=_join_known(self.neighbors, other.neighbors),
-            security_policies=_join_known(self.security_policies, other.security_policies),
-            next_hop_types={**self.next_hop_types, **other.next_hop_types},
-            lnet_routes=_concatenate_known(self.lnet_routes, other.lnet_routes),
-            lnet_interfaces=_concatenate_known(self.lnet_interfaces, other.lnet_interfaces),
-            lnet_peers=_join_known(self.lnet_peers, other.lnet_peers),
-            lnet_globals=_merge_mappings(self.lnet_globals, other.lnet_globals),
-            lnet_buffers=_merge_mappings(self.lnet_buffers, other.lnet_buffers),
-            is_lnet_routing=self.is_lnet_routing if other.is_lnet_routing is None else other.is_lnet_routing,
-            lnet_extras=tuple(dict.fromkeys((*self.lnet_extras, *other.lnet_extras))),
-            formats=tuple(dict.fromkeys((*self.formats, *other.formats))),
-            inactive_profiles=tuple(dict.fromkeys((*self.inactive_profiles, *other.inactive_profiles))),
-            pictures=tuple(dict.fromkeys((*self.pictures, *other.pictures))),
+            rules=_concatenate_known(self.rules, other_tables.rules),
+            routes=_join_routes(self.routes, other_tables.routes),
+            addresses=_join_known(self.addresses, other_tables.addresses),
+            settings=_merge_mappings(self.settings, other_tables.settings),
+            unapplied_settings=tuple(dict.fromkeys((*self.unapplied_settings, *other_tables.unapplied_settings))),
+            options=_merge_mappings(self.options, other_tables.options),
+            mtus={**self.mtus, **other_tables.mtus},
+            links={**self.links, **other_tables.links},
+            transport_modes={**self.transport_modes, **other_tables.transport_modes},
+            address_devices={**self.address_devices, **other_tables.address_devices},
+            address_details={**self.address_details, **other_tables.address_details},
+            link_details={**self.link_details, **other_tables.link_details},
+            planned_devices=tuple(dict.fromkeys((*self.planned_devices, *other_tables.planned_devices))),
+            neighbors=_join_known(self.neighbors, other_tables.neighbors),
+            security_policies=_join_known(self.security_policies, other_tables.security_policies),
+            next_hop_types={**self.next_hop_types, **other_tables.next_hop_types},
+            lnet_routes=_concatenate_known(self.lnet_routes, other_tables.lnet_routes),
+            lnet_interfaces=_concatenate_known(self.lnet_interfaces, other_tables.lnet_interfaces),
+            lnet_peers=_join_known(self.lnet_peers, other_tables.lnet_peers),
+            lnet_globals=_merge_mappings(self.lnet_globals, other_tables.lnet_globals),
+            lnet_buffers=_merge_mappings(self.lnet_buffers, other_tables.lnet_buffers),
+            is_lnet_routing=self.is_lnet_routing
+            if other_tables.is_lnet_routing is None
+            else other_tables.is_lnet_routing,
+            lnet_extras=tuple(dict.fromkeys((*self.lnet_extras, *other_tables.lnet_extras))),
+            formats=tuple(dict.fromkeys((*self.formats, *other_tables.formats))),
+            inactive_profiles=tuple(dict.fromkeys((*self.inactive_profiles, *other_tables.inactive_profiles))),
+            pictures=tuple(dict.fromkeys((*self.pictures, *other_tables.pictures))),
         )
 
     def list_devices_with_address(self, address: str, devices: Collection[str]) -> tuple[str, ...]:

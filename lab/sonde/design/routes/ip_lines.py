@@ -34,13 +34,15 @@ _ROUTE_FLAGS = ("onlink", "pervasive", "dead", "linkdown", "offload", "trap", "o
 _STORED_ATTRIBUTES = ("dev", "via", "table", "metric", "weight", "src", "tos", "advmss", "mtu", "scope", "proto",
                       "pref", "nhid", "error", "type")  # fmt: skip
 # A next-hop object in `ip nexthop` or `ip -d route`: its id, what it is of, and its other attributes.
-_NEXT_HOP_OBJECT = re.compile(r"^(?:[ \t]+nh_info )?id (\d+) (via|dev|group|blackhole|encap)\b(.*)$", re.MULTILINE)
+_NEXT_HOP_OBJECT_PATTERN = re.compile(
+    r"^(?:[ \t]+nh_info )?id (\d+) (via|dev|group|blackhole|encap)\b(.*)$", re.MULTILINE
+)
 _AFTER_ENCAPSULATION = ("via", "dev", "proto", "scope", "nexthop", "metric", "table")
 
 
-def parse_rule_line(tokens: Sequence[str], line: str, output_origin: str) -> ObservedRule:
+def parse_rule_line(tokens: Sequence[str], rule_line: str, output_origin: str) -> ObservedRule:
     """A rule as `ip rule show` prints it ("1000: from all …"), or as `ip rule add` accepts it."""
-    if numbered := re.match(r"(\d+):\s*(.*)", line):
+    if numbered := re.match(r"(\d+):\s*(.*)", rule_line):
         tokens = ["pref", numbered[1], *numbered[2].split()]
     attributes: dict[str, str] = {}
     selectors, flags = list[str](), set[str]()
@@ -79,7 +81,7 @@ def find_next_hop_types(output_text: str) -> dict[str, str]:
     """The types of next-hop objects by their ids, as `ip nexthop` and `ip -d route` print them: "single", "mpath" or
     "resilient"."""
     types: dict[str, str] = {}
-    for match in _NEXT_HOP_OBJECT.finditer(output_text):
+    for match in _NEXT_HOP_OBJECT_PATTERN.finditer(output_text):
         group_type = re.search(r"\btype (\w+)", match[3])
         types[match[1]] = "single" if match[2] != "group" else group_type[1] if group_type else "mpath"
     return types

@@ -43,7 +43,7 @@ _TIMES_MS = ("rtt", "rttvar", "rto_min")
 def parse_json_tables(json_text: str, file_name: str) -> HostTables:
     """Rules, routes, addresses or neighbors as `ip -j` prints them. Raises UserError."""
     try:
-        document = parse_json(json_text, object_pairs_hook=_keep_first_members)
+        document = parse_json(json_text, object_pairs_hook=_select_first_members)
     except ValueError as reason:
         raise UserError(f"{file_name} is not JSON ({reason}); save the output of `ip -j` as it is.") from None
     rows = document if isinstance(document, list) else [document]
@@ -57,9 +57,9 @@ def parse_json_tables(json_text: str, file_name: str) -> HostTables:
         ) from None
 
 
-def _keep_first_members(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+def _select_first_members(member_pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """An object; of members of one name the first: `ip` prints the destination of an encapsulation as a second dst."""
-    return dict(reversed(pairs))
+    return dict(reversed(member_pairs))
 
 
 def _read_json_rows(json_rows: Sequence[Mapping[str, Any]], file_name: str) -> HostTables:

@@ -30,11 +30,11 @@ from sonde.design.routes.table_reader import parse_host_tables
 from sonde.model.errors import MachineError
 
 _TABLE_NAMES = {254: "main", 255: "local", 253: "default"}
-_DEAD = 0x1 | 0x10  # RTNH_F_DEAD, RTNH_F_LINKDOWN
-_LOWER_UP = 1 << 16  # IFF_LOWER_UP
-_SLAVE = 1 << 11  # IFF_SLAVE, a port of a bond
-_MULTICAST = 1 << 12  # IFF_MULTICAST
-_NO_ARP = 1 << 7  # IFF_NOARP
+_DEAD_HOP_FLAGS = 0x1 | 0x10  # RTNH_F_DEAD, RTNH_F_LINKDOWN
+_LOWER_UP_FLAG = 1 << 16  # IFF_LOWER_UP
+_BOND_PORT_FLAG = 1 << 11  # IFF_SLAVE, a port of a bond
+_MULTICAST_FLAG = 1 << 12  # IFF_MULTICAST
+_NO_ARP_FLAG = 1 << 7  # IFF_NOARP
 _VLAN_PROTOCOLS = {0x8100: "802.1Q", 0x88A8: "802.1ad"}
 _BOND_LINK_DOWN = 2
 _PERMANENT = 0x80  # IFA_F_PERMANENT
@@ -47,20 +47,21 @@ _NEIGHBOR_STATES = {0x01: "incomplete", 0x02: "reachable", 0x04: "stale", 0x08: 
 _ROUTE_KINDS = {1: "unicast", 2: "local", 6: "blackhole", 7: "unreachable", 8: "prohibit", 9: "throw"}
 _RULE_ACTIONS = {1: "lookup", 3: "nop", 6: "blackhole", 7: "unreachable", 8: "prohibit"}
 # Metrics of routes by their names in `ip route`, in the order of the kernel's numbers, which begin at 1 (RTAX_LOCK).
-_METRICS = ("lock", "mtu", "window", "rtt", "rttvar", "ssthresh", "cwnd", "advmss", "reordering", "hoplimit",
+_METRIC_NAMES = ("lock", "mtu", "window", "rtt", "rttvar", "ssthresh", "cwnd", "advmss", "reordering", "hoplimit",
             "initcwnd", "features", "rto_min", "initrwnd", "quickack", "congctl", "fastopen_no_cookie")  # fmt: skip
 # How many units of the kernel are a millisecond.
 _UNITS_PER_MS = {"rtt": 8, "rttvar": 4, "rto_min": 1}
-_SCOPES = {0: "global", 253: "link", 254: "host"}
+_SCOPE_NAMES = {0: "global", 253: "link", 254: "host"}
 _DETACHED = 0x8 | 0x10  # FIB_RULE_IIF_DETACHED, FIB_RULE_OIF_DETACHED
-_SELECTORS = {"tun_id": "FRA_TUN_ID", "oif": "FRA_OIFNAME", "ipproto": "FRA_IP_PROTO", "sport": "FRA_SPORT_RANGE",
+_SELECTOR_ATTRIBUTES = {"tun_id": "FRA_TUN_ID", "oif": "FRA_OIFNAME", "ipproto": "FRA_IP_PROTO",
+"sport": "FRA_SPORT_RANGE",
               "dport": "FRA_DPORT_RANGE", "uidrange": "FRA_UID_RANGE"}  # fmt: skip
 _INET, _INET6 = 2, 10
 
 
-def read_this_host(version: int, settings: Sequence[str] = ()) -> HostTables:
-    """Rules, routes and addresses of one IP version, the sysctls in `settings` and `_SETTINGS`, and kernel options
-    where the kernel shows them. Raises MachineError when netlink does not answer."""
+def read_this_host(version: int, setting_names: Sequence[str] = ()) -> HostTables:
+    """Rules, routes and addresses of one IP version, the sysctls in `setting_names` and `_READ_SETTINGS`, and kernel
+    options where the kernel shows them. Raises MachineError when netlink does not answer."""
     # pyroute2 takes longer to import than most commands take to run
     from pyroute2 import IPRoute, NetlinkError
 
@@ -90,14 +91,15 @@ def read_this_host(version: int, settings: Sequence[str] = ()) -> HostTables:
         routes=tuple(message for message in routes if message is not None and message.table != "default"),
         addresses=tuple(addresses),
         settings=_read_sysctl_settings(
-            [*_SETTINGS, *list_setting_names(tuple(names.values())), *settings], tuple(names.values())
+            [*_READ_SETTINGS, *list_setting_names(tuple(names.values())), *setting_names], tuple(names.values())
         )
         | _read_device_settings(("all", *names.values())),
         options=_read_kernel_options(),
         mtus=mtus,
         links={
             names[index]: describe_link_state(
-                ("LOWER_UP",) if message["flags"] & _LOWER_UP else (), str(message.get_attr("IFLA_OPERSTATE") or "")
+                ("LOWER_UP",) if message["flags"] & _LOWER_UP_FLAG else (),
+                str(message.get_attr("IFLA_OPERSTATE") or ""),
             )
             for index, message in links.items()
         },
@@ -119,11 +121,11 @@ def make_link_details(netlink_message: Any, device_names: dict[int, str]) -> Lin
         device_names.get(netlink_message.get_attr("IFLA_MASTER") or 0, ""),
         str(netlink_message.get_attr("IFLA_QDISC") or ""),
         str(netlink_message.get_attr("IFLA_ADDRESS") or ""),
-        not netlink_message["flags"] & _NO_ARP,
+        not netlink_message["flags"] & _NO_ARP_FLAG,
         netlink_message.get_attr("IFLA_TXQLEN"),
         bool(netlink_message.get_attr("IFLA_PROTO_DOWN")),
-        bool(netlink_message["flags"] & _SLAVE),
-        bool(netlink_message["flags"] & _MULTICAST),
+        bool(netlink_message["flags"] & _BOND_PORT_FLAG),
+        bool(netlink_message["flags"] & _MULTICAST_FLAG),
         netlink_message.get_attr("IFLA_GSO_MAX_SIZE"),
         netlink_message.get_attr("IFLA_GSO_MAX_SEGS"),
         "" if netlink_message.get_attr("IFLA_LINK_NETNSID") is not None
@@ -172,22 +174,22 @@ def _make_address_details(netlink_message: Any) -> AddressDetails:
         is_deprecated=bool(flags & _DEPRECATED),
         is_leased=not flags & _PERMANENT,
         is_temporary=netlink_message["family"] == AF_INET6 and bool(flags & _TEMPORARY),
-        scope=_SCOPES.get(netlink_message["scope"], ""),
+        scope=_SCOPE_NAMES.get(netlink_message["scope"], ""),
         broadcast=str(netlink_message.get_attr("IFA_BROADCAST") or ""),
     )
 
 
-def _read_transport_mode(device: str) -> str:
+def _read_transport_mode(device_name: str) -> str:
     """The mode of an IPoIB device ("connected" or "datagram"); empty for other devices."""
     try:
-        return (Path("/sys/class/net") / device / "mode").read_text(encoding="ascii").strip()
+        return (Path("/sys/class/net") / device_name / "mode").read_text(encoding="ascii").strip()
     except (OSError, ValueError):
         return ""
 
 
 _CONF_SETTINGS = ("rp_filter", "arp_ignore", "arp_filter", "send_redirects", "accept_redirects", "forwarding",
                   "proxy_arp", "disable_ipv6", "accept_ra_rt_info_max_plen", "hop_limit", "mtu")  # fmt: skip
-_SETTINGS = (
+_READ_SETTINGS = (
     "net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding", "net.ipv4.fib_multipath_hash_policy",
     "net.ipv6.fib_multipath_hash_policy", "net.ipv4.fib_multipath_hash_seed", "net.ipv4.fib_multipath_use_neigh",
     "kernel.osrelease", "net.ipv4.tcp_timestamps", "net.ipv4.tcp_congestion_control", "net.ipv4.tcp_mem",
@@ -214,12 +216,12 @@ def _make_observed_route(netlink_message: Any, device_names: dict[int, str], ip_
             str(hop.get_attr("RTA_GATEWAY") or ""),
             device_names.get(hop["oif"], ""),
             int(hop["hops"]) + 1,
-            bool(hop["flags"] & _DEAD),
+            bool(hop["flags"] & _DEAD_HOP_FLAGS),
         )
         for hop in netlink_message.get_attr("RTA_MULTIPATH") or ()
     ]
     if gateway := netlink_message.get_attr("RTA_GATEWAY"):
-        hops = [ObservedHop(str(gateway), device, 1, bool(netlink_message["flags"] & _DEAD))]
+        hops = [ObservedHop(str(gateway), device, 1, bool(netlink_message["flags"] & _DEAD_HOP_FLAGS))]
     metrics = netlink_message.get_attr("RTA_METRICS")
     mtu = metrics.get_attr("RTAX_MTU") if metrics is not None else None
     return ObservedRoute(
@@ -251,12 +253,12 @@ def _has_next_hop_object(netlink_message: Any) -> bool:
 def _list_attributes(netlink_message: Any, metrics: Any) -> Iterator[tuple[str, str]]:
     """The attributes of a route that no other member holds, as `ip route` prints them."""
     values: dict[str, Any] = {}
-    for name in _METRICS if metrics is not None else ():
+    for name in _METRIC_NAMES if metrics is not None else ():
         attribute = "RTAX_CC_ALGO" if name == "congctl" else f"RTAX_{name.upper()}"
         if value := metrics.get_attr(attribute):
             values[name] = value
     locks = int(values.pop("lock", 0))
-    for number, name in enumerate(_METRICS, start=1):
+    for number, name in enumerate(_METRIC_NAMES, start=1):
         is_locked = bool(locks & 1 << number)
         if name not in values or name == "advmss" or (name == "mtu" and not is_locked):
             continue
@@ -274,32 +276,36 @@ def _list_attributes(netlink_message: Any, metrics: Any) -> Iterator[tuple[str, 
         yield from [("expires", f"{int(cache['rta_expires']) // 100}sec")] if cache["rta_expires"] else []
 
 
-def _make_observed_rule(message: Any, ip_version: int) -> ObservedRule:
-    table = int(message.get_attr("FRA_TABLE") or message["table"])
-    source = message.get_attr("FRA_SRC")
-    mark = message.get_attr("FRA_FWMARK")
-    mask = message.get_attr("FRA_FWMASK")
-    destination = message.get_attr("FRA_DST")
-    suppressed = message.get_attr("FRA_SUPPRESS_PREFIXLEN")
-    preference = int(message.get_attr("FRA_PRIORITY") or 0)
+def _make_observed_rule(netlink_message: Any, ip_version: int) -> ObservedRule:
+    table = int(netlink_message.get_attr("FRA_TABLE") or netlink_message["table"])
+    source = netlink_message.get_attr("FRA_SRC")
+    mark = netlink_message.get_attr("FRA_FWMARK")
+    mask = netlink_message.get_attr("FRA_FWMASK")
+    destination = netlink_message.get_attr("FRA_DST")
+    suppressed = netlink_message.get_attr("FRA_SUPPRESS_PREFIXLEN")
+    preference = int(netlink_message.get_attr("FRA_PRIORITY") or 0)
     return ObservedRule(
         preference=preference,
-        source=f"{source}/{message['src_len']}" if source else "all",
+        source=f"{source}/{netlink_message['src_len']}" if source else "all",
         mark=int(mark) if mark else None,
         table=_TABLE_NAMES.get(table, str(table)),
         origin=f"rule {preference}",
-        destination=f"{destination}/{message['dst_len']}" if destination else "all",
-        action=_RULE_ACTIONS.get(message["action"], "lookup"),
+        destination=f"{destination}/{netlink_message['dst_len']}" if destination else "all",
+        action=_RULE_ACTIONS.get(netlink_message["action"], "lookup"),
         mask=int(mask) if mask is not None else 0xFFFFFFFF,
-        interface=str(message.get_attr("FRA_IIFNAME") or ""),
-        inverted=bool(message["flags"] & _INVERTED),
-        jump=int(message.get_attr("FRA_GOTO") or 0) or None,
+        interface=str(netlink_message.get_attr("FRA_IIFNAME") or ""),
+        inverted=bool(netlink_message["flags"] & _INVERTED),
+        jump=int(netlink_message.get_attr("FRA_GOTO") or 0) or None,
         version=ip_version,
         selectors=" ".join(
-            [f"tos {message['tos']:#x}"] * bool(message["tos"])
-            + [f"{name} {value}" for name, attribute in _SELECTORS.items() if (value := message.get_attr(attribute))]
+            [f"tos {netlink_message['tos']:#x}"] * bool(netlink_message["tos"])
+            + [
+                f"{name} {value}"
+                for name, attribute in _SELECTOR_ATTRIBUTES.items()
+                if (value := netlink_message.get_attr(attribute))
+            ]
         ),
-        is_detached=bool(message["flags"] & _DETACHED),
+        is_detached=bool(netlink_message["flags"] & _DETACHED),
         suppressed_prefix=int(suppressed) if suppressed is not None and suppressed < 2**31 else None,
     )
 

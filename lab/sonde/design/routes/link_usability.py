@@ -17,26 +17,26 @@ def list_devices_of_host_class(host_view: HostView) -> tuple[str, ...]:
     return tuple(each.device for each in host_view.own_side.classes if each.name == host_view.host_class.name)
 
 
-def list_devices_below(device: str, host_tables: HostTables) -> tuple[str, ...]:
+def list_devices_below(device_name: str, host_tables: HostTables) -> tuple[str, ...]:
     """The devices that carry the packets of a VLAN, from above: its parent and so on. Ports of bonds are not among
     them."""
     below: list[str] = []
-    details = host_tables.link_details.get(device)
-    while details is not None and details.parent and details.parent not in (device, *below):
+    details = host_tables.link_details.get(device_name)
+    while details is not None and details.parent and details.parent not in (device_name, *below):
         below.append(details.parent)
         details = host_tables.link_details.get(details.parent)
     return tuple(below)
 
 
-def list_bond_ports(device: str, host_tables: HostTables) -> tuple[str, ...]:
+def list_bond_ports(device_name: str, host_tables: HostTables) -> tuple[str, ...]:
     """The ports of a bond."""
     return tuple(port for port, details in host_tables.link_details.items()
-                 if details.master == device and details.is_bond_port)  # fmt: skip
+                 if details.master == device_name and details.is_bond_port)  # fmt: skip
 
 
-def is_device_up(device: str, host_tables: HostTables) -> bool:
+def is_device_up(device_name: str, host_tables: HostTables) -> bool:
     """Whether a device exists and is up, or no state of a device is known."""
-    return not host_tables.links or host_tables.links.get(device) == "up"
+    return not host_tables.links or host_tables.links.get(device_name) == "up"
 
 
 def has_usable_link(host_view: HostView, host_tables: HostTables) -> bool:

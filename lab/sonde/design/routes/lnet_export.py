@@ -13,23 +13,27 @@ from sonde.design.routes.lnet_records import LnetInterface, LnetPeer, LnetRoute
 # What `read_lnet_export` reads of an export, of each NI and of each NID of a peer. Counters depend on the time.
 _SECTIONS = ("net", "route", "routing", "peer", "global")
 _TUNABLE_GROUPS = ("tunables", "lnd tunables")
-_HEALTH = "health stats"
+_HEALTH_SECTION = "health stats"
 _INTERFACE_MEMBERS = ("nid", "status", "interfaces", "statistics", "sent_stats", "received_stats", "dropped_stats",
-                      "dev cpt", "CPT", _HEALTH, *_TUNABLE_GROUPS)  # fmt: skip
+                      "dev cpt", "CPT", _HEALTH_SECTION, *_TUNABLE_GROUPS)  # fmt: skip
 _PEER_VALUES = ("max_ni_tx_credits", "peer_credits")
 _LOOPBACK = "lo"
 # LNet prints the states of peers in these words.
-_STATES = {"up": True, "down": False}
+_IS_UP_BY_STATE = {"up": True, "down": False}
 
 
-def read_lnet_export(document: Mapping[str, Any], file_name: str) -> HostTables:
+def read_lnet_export(export_document: Mapping[str, Any], file_name: str) -> HostTables:
     """The LNet tables of an export; a section that is not printed is unknown. `lnetctl net show` prints the section net
     alone, and an export of a host without routes has no section route."""
-    networks = document.get("net")
-    routing_entries = document.get("routing")
-    extras = [name for name in document if name not in _SECTIONS]
-    routes, peers, global_values = document.get("route"), document.get("peer"), document.get("global")
-    has_routes = isinstance(routes, list) or len(document) > 1
+    networks = export_document.get("net")
+    routing_entries = export_document.get("routing")
+    extras = [name for name in export_document if name not in _SECTIONS]
+    routes, peers, global_values = (
+        export_document.get("route"),
+        export_document.get("peer"),
+        export_document.get("global"),
+    )
+    has_routes = isinstance(routes, list) or len(export_document) > 1
     is_routing, buffers = None, None
     if isinstance(routing_entries, list):
         values = [entry["enable"] for entry in routing_entries if isinstance(entry, Mapping) and "enable" in entry]
@@ -81,7 +85,7 @@ def _read_routes(route_entries: Sequence[Mapping[str, Any]], file_name: str) -> 
             gateway=str(entry["gateway"]),
             hops=None if hops is None or int(hops) in (-1, 2**32 - 1) else int(hops),
             priority=None if priority is None else int(priority),
-            is_up=_STATES.get(state),
+            is_up=_IS_UP_BY_STATE.get(state),
             origin=f"{file_name}, route {number}",
         )
 
@@ -92,11 +96,11 @@ def _read_interfaces(network_entries: Sequence[Mapping[str, Any]], file_name: st
             continue
         for interface in entry.get("local NI(s)") or ():
             nid, devices = str(interface["nid"]), interface.get("interfaces") or {}
-            health = interface.get(_HEALTH) or {}
+            health = interface.get(_HEALTH_SECTION) or {}
             yield LnetInterface(
                 nid,
                 tuple(str(device) for device in (devices.values() if isinstance(devices, Mapping) else devices)),
-                _STATES.get(str(interface.get("status", "")).lower()),
+                _IS_UP_BY_STATE.get(str(interface.get("status", "")).lower()),
                 f"{file_name}, {nid}",
                 tuple(
                     (str(name), str(value))
@@ -116,7 +120,7 @@ def _read_peers(peer_entries: Sequence[Mapping[str, Any]], file_name: str) -> It
             yield LnetPeer(
                 nid,
                 str(entry.get("primary nid", nid)),
-                _STATES.get(str(item.get("state", "")).lower()),
+                _IS_UP_BY_STATE.get(str(item.get("state", "")).lower()),
                 tuple(values),
                 f"{file_name}, peer {nid}",
             )

@@ -98,18 +98,19 @@ def list_compared_mounts(system: System, fabric: Fabric) -> list[str]:
 
 
 def build_mount_path(
-    system: System, fabric: Fabric, mount: str, operation: SizedOperation, shares: Sequence[float]
+    system: System, fabric: Fabric, mount_id: str, operation: SizedOperation, router_shares: Sequence[float]
 ) -> MountPath:
-    """The stages of one operation. `shares` is the part of the flows that each active router of the fabric gets."""
-    return _MountPathBuilder(system, fabric, mount, operation).build_mount_path(tuple(shares))
+    """The stages of one operation. `router_shares` is the part of the flows that each active router of the fabric
+    gets."""
+    return _MountPathBuilder(system, fabric, mount_id, operation).build_mount_path(tuple(router_shares))
 
 
 class _MountPathBuilder:
     """Collects stages, and the names of what is not described."""
 
-    def __init__(self, system: System, fabric: Fabric, mount: str, operation: SizedOperation) -> None:
-        self.system, self.fabric, self.mount, self.operation = system, fabric, mount, operation
-        table = system.get_part(mount).table
+    def __init__(self, system: System, fabric: Fabric, mount_id: str, operation: SizedOperation) -> None:
+        self.system, self.fabric, self.mount, self.operation = system, fabric, mount_id, operation
+        table = system.get_part(mount_id).table
         assert isinstance(table, Mount)
         self.table = table
         self.unknown: list[str] = []
@@ -149,14 +150,14 @@ class _MountPathBuilder:
         self.stages.append(
             StationGroup(
                 "the clients' interfaces",
-                self._compute_transfer_time(self._note_missing_rate(clients.rate, clients.name)),
+                self._compute_transfer_time(self._record_missing_rate(clients.rate, clients.name)),
             )
         )
 
-    def _add_router_stages(self, shares: tuple[float, ...]) -> None:
+    def _add_router_stages(self, router_shares: tuple[float, ...]) -> None:
         """IP routers take time for bytes only, each at its own rate."""
-        for router, share in zip(self.fabric.active_routers, shares, strict=True):
-            seconds = self._compute_transfer_time(self._note_missing_rate(router.rate, router.name))
+        for router, share in zip(self.fabric.active_routers, router_shares, strict=True):
+            seconds = self._compute_transfer_time(self._record_missing_rate(router.rate, router.name))
             self.stages.append(StationGroup(f"router {router.name}", seconds, shares=(share,)))
 
     def _add_forwarder_stages(self) -> None:
@@ -194,7 +195,7 @@ class _MountPathBuilder:
         self.stages.append(
             StationGroup(
                 "the servers",
-                self._compute_transfer_time(self._note_missing_rate(server_rate, "servers")),
+                self._compute_transfer_time(self._record_missing_rate(server_rate, "servers")),
                 shares=shares,
             )
         )
@@ -202,19 +203,19 @@ class _MountPathBuilder:
             self.delay_s += self._find_mount_parameter("data_cost") or 0.0
             self.delay_s += (self._find_mount_parameter("size_cost") or 0.0) * self.operation.size / _KIBI
 
-    def _compute_transfer_time(self, rate: float | None) -> float:
+    def _compute_transfer_time(self, bytes_per_s: float | None) -> float:
         """Seconds that the bytes of one operation take; metadata operations transfer none that count."""
-        return self.operation.size / rate if rate and self._transfers_data else 0.0
+        return self.operation.size / bytes_per_s if bytes_per_s and self._transfers_data else 0.0
 
     @property
     def _transfers_data(self) -> bool:
         return self.operation.is_stream or self.operation.kind == "create"
 
-    def _note_missing_rate(self, rate: float | None, rate_name: str) -> float | None:
-        """Returns `rate`, and notes it as unknown when it is None and bytes count."""
-        if rate is None and self.operation.is_stream:
+    def _record_missing_rate(self, bytes_per_s: float | None, rate_name: str) -> float | None:
+        """Returns `bytes_per_s`, and notes it as unknown when it is None and bytes count."""
+        if bytes_per_s is None and self.operation.is_stream:
             self.unknown.append(f"rate of {rate_name}")
-        return rate
+        return bytes_per_s
 
     def _find_latency(self, network: str) -> float:
         table = self.system.get_part(network).table
@@ -224,12 +225,12 @@ class _MountPathBuilder:
             return 0.0
         return float(table.latency)
 
-    def _find_interface_rate(self, host: str) -> float | None:
+    def _find_interface_rate(self, host_id: str) -> float | None:
         """The slowest interface of a forwarder. The rate of a router is for packets, so it does not limit forwarded
         calls."""
-        table = self.system.get_part(host).table
+        table = self.system.get_part(host_id).table
         rates = []
-        for address in self.system.find_addresses(host):
+        for address in self.system.find_addresses(host_id):
             network = self.system.get_part(address.network).table
             assert isinstance(network, Network)
             rates += [float(rate) for rate in _list_rates(network.rate)]
@@ -237,8 +238,8 @@ class _MountPathBuilder:
             return min(rates, default=None)
         return min(rates + [float(rate) for rate in _list_rates(getattr(table, "rate", None))])
 
-    def _find_model(self, host: str) -> Mapping[str, Quantity]:
-        return getattr(self.system.get_part(host).table, "model", None) or {}
+    def _find_model(self, host_id: str) -> Mapping[str, Quantity]:
+        return getattr(self.system.get_part(host_id).table, "model", None) or {}
 
     def _find_parameter(
         self, model_parameters: Mapping[str, Quantity], parameter_name: str, owner_id: str
@@ -291,7 +292,7 @@ class OperationComparison:
 
 
 def compare_mounts(
-    system: System, fabric: Fabric, shares: Sequence[float], *, client_count: int, task_count: int
+    system: System, fabric: Fabric, router_shares: Sequence[float], *, client_count: int, task_count: int
 ) -> tuple[OperationComparison, ...]:
     """Every operation of `COMPARED_OPERATIONS` on every mount; empty unless hosts have both a native and a forwarded
     mount."""
@@ -302,7 +303,7 @@ def compare_mounts(
             task_count,
             tuple(
                 (path, tuple(compute_throughput_by_clients(path, client_count, task_count)))
-                for path in (build_mount_path(system, fabric, name, operation, shares) for name in names)
+                for path in (build_mount_path(system, fabric, name, operation, router_shares) for name in names)
             ),
         )
         for operation in (COMPARED_OPERATIONS if names else ())

@@ -89,22 +89,24 @@ def describe_moved_ports(moved_ports: Sequence[MovedPort], host_tables: HostTabl
         yield RouteFault(kind, location, problem, _choose_remedy(planned, device, addresses, is_used=is_used))
 
 
-def _choose_remedy(planned: str, device: str, addresses: str, *, is_used: bool) -> str:
+def _choose_remedy(planned_device: str, actual_device: str, addresses: str, *, is_used: bool) -> str:
     if not is_used:
-        return f"move {addresses} to {planned} and apply the plan, or correct the device in the system file"
+        return f"move {addresses} to {planned_device} and apply the plan, or correct the device in the system file"
     return (
-        f"where {device} is the port of the network, correct the device in the system file, or give the port the name"
-        f" {planned} again (a .link file with its link address); else move the addresses to {planned} and apply the"
+        f"where {actual_device} is the port of the network, correct the device in the system file, or give the port"
+        " the name"
+        f" {planned_device} again (a .link file with its link address); else move the addresses to {planned_device}"
+        " and apply the"
         " plan"
     )
 
 
 def find_moved_ports_of_routers(
-    fabrics: Iterable[Fabric], names: Sequence[str], host_tables: HostTables
+    fabrics: Iterable[Fabric], router_names: Sequence[str], host_tables: HostTables
 ) -> dict[str, tuple[str, str]]:
     """The planned and the actual interface of each address of some routers that is on another one."""
     moved = {}
-    for router in (router for fabric in fabrics for router in fabric.routers if router.name in names):
+    for router in (router for fabric in fabrics for router in fabric.routers if router.name in router_names):
         for address, planned in ((router.near_address, router.near_device), (router.far_address, router.far_device)):
             devices = host_tables.address_devices.get(address, ())
             details = host_tables.link_details.get(planned)
@@ -126,7 +128,7 @@ def name_used_devices_of_routers(fabrics: Iterable[Fabric], moved: Mapping[str, 
 
 
 def describe_moved_ports_of_routers(
-    names: Sequence[str], moved: Mapping[str, tuple[str, str]], host_tables: HostTables
+    router_names: Sequence[str], moved: Mapping[str, tuple[str, str]], host_tables: HostTables
 ) -> Iterator[RouteFault]:
     """One fault for all addresses of a router that are on other interfaces, as after an exchange of two names."""
     if not moved:
@@ -134,7 +136,7 @@ def describe_moved_ports_of_routers(
     missing = [device for device in dict.fromkeys(planned for planned, _ in moved.values())
                if device not in host_tables.links]  # fmt: skip
     absent = f" (it has no {', '.join(missing)})" if missing else ""
-    router = ", ".join(names)
+    router = ", ".join(router_names)
     yield RouteFault(
         "wrong interface", router,
         f"{router} has {' and '.join(f'{address} on {device}' for address, (_, device) in moved.items())}; the system"

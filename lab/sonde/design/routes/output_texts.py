@@ -24,7 +24,7 @@ def split_outputs(output_text: str) -> list[str]:
     if output_text.lstrip().startswith(("[", "{")):
         return list(_split_json_documents(output_text))
     lines = output_text.splitlines()
-    kinds = _number_listings(lines)
+    kinds = _assign_listing_numbers(lines)
     listings = list(dict.fromkeys(kind for kind in kinds if kind))
     if (
         len(listings) < 2
@@ -50,7 +50,7 @@ def _split_json_documents(json_text: str) -> Iterator[str]:
         yield remaining_text
 
 
-def _number_listings(lines: list[str]) -> list[tuple[str, int] | None]:
+def _assign_listing_numbers(lines: list[str]) -> list[tuple[str, int] | None]:
     """The kind and number of the listing that each line is part of; None for empty lines. The rule of preference 0
     begins another listing of rules, as that of the other IP version."""
     kinds: list[tuple[str, int] | None] = []

@@ -27,12 +27,12 @@ from sonde.stats.bounds import compute_binomial_interval
 from sonde.stats.stopping import MIN_RUNS, InterimLook, MedianInterval, compute_median_interval
 
 # All intervals of one measurement together include the truth this often.
-_CONFIDENCE = 0.99
+_JOINT_CONFIDENCE = 0.99
 # Packets lost and time added that are worth a name.
 _WORTH_LOSS, _WORTH_RATIO = 0.01, 1.25
 # The first rounds ask for link addresses, and fill caches: they do not count.
 _WARM_UP_ROUNDS = 2
-_WAIT_S = 0.5
+_ANSWER_TIMEOUT_S = 0.5
 # A target without an answer in this many rounds is not asked again: its packets count as lost.
 _SILENT_ROUNDS = 5
 _ORDER_SEED = 1
@@ -91,21 +91,23 @@ def measure_paths(
         for index in generator.sample(range(len(targets)), len(targets)):
             _, _, address, mark = targets[index]
             if number < _SILENT_ROUNDS or not np.isnan(times[index]).all():
-                round_trip_s = pinger.measure_round_trip(address, mark, _WAIT_S)
+                round_trip_s = pinger.measure_round_trip(address, mark, _ANSWER_TIMEOUT_S)
                 times[index, number] = np.nan if round_trip_s is None else round_trip_s
         on_step(number + 1, times.shape[1])
         time.sleep(max(0.0, start + interval_s - time.monotonic()))
     return summarize_paths([(router, host) for router, host, _, _ in targets], times[:, _WARM_UP_ROUNDS:])
 
 
-def summarize_paths(paths: Sequence[tuple[str, str]], times: NDArray[np.float64]) -> list[PathLatency]:
+def summarize_paths(
+    routers_with_hosts: Sequence[tuple[str, str]], round_trip_times: NDArray[np.float64]
+) -> list[PathLatency]:
     """Summarizes round trips (seconds; not a number for a lost packet): a row for each path, which is a router and a
     host behind it or "", and a column for each round."""
-    confidence = 1 - (1 - _CONFIDENCE) / (2 * len(paths))
+    confidence = 1 - (1 - _JOINT_CONFIDENCE) / (2 * len(routers_with_hosts))
     results = []
-    for index, (router, target) in enumerate(paths):
-        peers = [other for other, path in enumerate(paths) if path[1] == target and other != index]
-        row = times[index]
+    for index, (router, target) in enumerate(routers_with_hosts):
+        peers = [other for other, path in enumerate(routers_with_hosts) if path[1] == target and other != index]
+        row = round_trip_times[index]
         answered = row[~np.isnan(row)]
         lost = row.size - answered.size
         results.append(
@@ -116,7 +118,7 @@ def summarize_paths(paths: Sequence[tuple[str, str]], times: NDArray[np.float64]
                 lost,
                 float(np.median(answered)) if answered.size else None,
                 float(np.quantile(answered, 0.99)) if answered.size else None,
-                _compare_with_peers(row, times[peers], confidence),
+                _compare_with_peers(row, round_trip_times[peers], confidence),
                 compute_binomial_interval(lost, row.size, confidence).limits[0],
             )
         )
@@ -124,13 +126,17 @@ def summarize_paths(paths: Sequence[tuple[str, str]], times: NDArray[np.float64]
 
 
 def _compare_with_peers(
-    row: NDArray[np.float64], peers: NDArray[np.float64], confidence: float
+    round_trips: NDArray[np.float64], peer_round_trips: NDArray[np.float64], confidence: float
 ) -> MedianInterval | None:
     """The ratio of a path to the median of its peers in the rounds in which it and a peer were answered."""
-    is_complete = ~np.isnan(row) & ~np.isnan(peers).all(axis=0) if len(peers) else np.zeros(row.shape, dtype=bool)
+    is_complete = (
+        ~np.isnan(round_trips) & ~np.isnan(peer_round_trips).all(axis=0)
+        if len(peer_round_trips)
+        else np.zeros(round_trips.shape, dtype=bool)
+    )
     if is_complete.sum() < MIN_RUNS:
         return None
-    ratios = row[is_complete] / np.nanmedian(peers[:, is_complete], axis=0)
+    ratios = round_trips[is_complete] / np.nanmedian(peer_round_trips[:, is_complete], axis=0)
     return compute_median_interval(ratios, InterimLook.ONLY, confidence)
 
 

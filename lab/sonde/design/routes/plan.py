@@ -223,9 +223,9 @@ def _make_host_settings(fabric: Fabric, host_class: HostClass, seed: int) -> dic
     return {name: value for name, value in settings.items() if name != RELEASE_SETTING}
 
 
-def format_device_for_sysctl(device: str) -> str:
+def format_device_for_sysctl(device_name: str) -> str:
     """A device in the name of a sysctl, where a dot separates parts: eth0.7 is eth0/7 (sysctl(8))."""
-    return device.replace(".", "/")
+    return device_name.replace(".", "/")
 
 
 def _make_router_settings(fabric: Fabric) -> dict[str, str]:

@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping
 from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.faults import RouteFault
 
-_RANGE = "net.ipv4.ip_local_port_range"
-_RESERVED = "net.ipv4.ip_local_reserved_ports"
-_UNPRIVILEGED = "net.ipv4.ip_unprivileged_port_start"
+_PORT_RANGE_SETTING = "net.ipv4.ip_local_port_range"
+_RESERVED_PORTS_SETTING = "net.ipv4.ip_local_reserved_ports"
+_FIRST_USER_PORT_SETTING = "net.ipv4.ip_unprivileged_port_start"
 # Names of the settings that `find_port_range_faults` reads.
-PORT_SETTINGS = (_RANGE, _RESERVED, _UNPRIVILEGED)
-_FEW_PORTS = 1000
+PORT_SETTINGS = (_PORT_RANGE_SETTING, _RESERVED_PORTS_SETTING, _FIRST_USER_PORT_SETTING)
+_MIN_ENOUGH_PORTS = 1000
 _LAST_PORT = 65535
 # The first port that every user may open on a host as the kernel starts it.
 _FIRST_USER_PORT = 1024
@@ -28,38 +28,38 @@ _STORAGE_PORTS = (("LNet", 988, 988), ("NFS clients", 665, 1023))
 
 def find_port_range_faults(settings: Mapping[str, str]) -> Iterator[RouteFault | CheckedItem]:
     """Too few ports for the connections of a host, and ranges that take or open ports of storage services."""
-    ports = [int(text) for text in settings.get(_RANGE, "").split() if text.isdigit()]
-    reserved = list(_parse_port_ranges(settings.get(_RESERVED, "")))
+    ports = [int(text) for text in settings.get(_PORT_RANGE_SETTING, "").split() if text.isdigit()]
+    reserved = list(_parse_port_ranges(settings.get(_RESERVED_PORTS_SETTING, "")))
     if len(ports) == 2 and ports[1] <= _LAST_PORT:
-        yield CheckedItem("a setting", _RANGE)
+        yield CheckedItem("a setting", _PORT_RANGE_SETTING)
         first, last = ports
         excluded = len({port for begin, end in reserved for port in range(max(first, begin), min(last, end) + 1)})
         available = last - first + 1 - excluded
-        if available <= _FEW_PORTS:
-            setting = _RESERVED if last - first >= _FEW_PORTS else _RANGE
+        if available <= _MIN_ENOUGH_PORTS:
+            setting = _RESERVED_PORTS_SETTING if last - first >= _MIN_ENOUGH_PORTS else _PORT_RANGE_SETTING
             yield RouteFault(
                 "few local ports", f"{setting} = {settings[setting]}",
                 f"this host has {available} ports for its connections: few connections are possible, and"
                 " their hashes use few routers",
-                "set it to 32768 60999" if setting == _RANGE else "reserve only the ports of services",
+                "set it to 32768 60999" if setting == _PORT_RANGE_SETTING else "reserve only the ports of services",
             )  # fmt: skip
         services = [service for service, begin, end in _STORAGE_PORTS
                  if not _covers_ports(reserved, max(first, begin), min(last, end))]  # fmt: skip
         if services:
             yield RouteFault(
-                "ports of storage taken", f"{_RANGE} = {settings[_RANGE]}",
+                "ports of storage taken", f"{_PORT_RANGE_SETTING} = {settings[_PORT_RANGE_SETTING]}",
                 f"connections of any program may take ports from {first} on, also those of {' and '.join(services)}"
                 f" ({', '.join(_format_ports(begin, end) for name, begin, end in _STORAGE_PORTS if name in services)}):"
                 " then the service cannot start or connect",
-                f"set it to 32768 60999, or name those ports in {_RESERVED}",
+                f"set it to 32768 60999, or name those ports in {_RESERVED_PORTS_SETTING}",
             )  # fmt: skip
-    start = settings.get(_UNPRIVILEGED, "")
+    start = settings.get(_FIRST_USER_PORT_SETTING, "")
     if start.isdigit():
-        yield CheckedItem("a setting", _UNPRIVILEGED)
+        yield CheckedItem("a setting", _FIRST_USER_PORT_SETTING)
         opened = [service for service, _, end in _STORAGE_PORTS if int(start) <= end]
         if opened:
             yield RouteFault(
-                "privileged ports open", f"{_UNPRIVILEGED} = {start}",
+                "privileged ports open", f"{_FIRST_USER_PORT_SETTING} = {start}",
                 f"every user of this host may open ports from {start} on: servers take a port below {_FIRST_USER_PORT}"
                 f" as a proof that the system itself connects ({' and '.join(opened)})",
                 f"set it to {_FIRST_USER_PORT}",
@@ -72,10 +72,10 @@ def _parse_port_ranges(ranges_text: str) -> Iterator[tuple[int, int]]:
         yield int(match[1]), int(match[2] or match[1])
 
 
-def _covers_ports(port_ranges: list[tuple[int, int]], first: int, last: int) -> bool:
-    """Whether ranges contain all ports from `first` to `last`; an empty range is covered."""
-    return all(any(begin <= port <= end for begin, end in port_ranges) for port in range(first, last + 1))
+def _covers_ports(port_ranges: list[tuple[int, int]], first_port: int, last_port: int) -> bool:
+    """Whether ranges contain all ports from `first_port` to `last_port`; an empty range is covered."""
+    return all(any(begin <= port <= end for begin, end in port_ranges) for port in range(first_port, last_port + 1))
 
 
-def _format_ports(first: int, last: int) -> str:
-    return str(first) if first == last else f"{first} to {last}"
+def _format_ports(first_port: int, last_port: int) -> str:
+    return str(first_port) if first_port == last_port else f"{first_port} to {last_port}"

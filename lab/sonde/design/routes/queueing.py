@@ -50,14 +50,14 @@ class QueueSolution:
 
 
 def solve_queueing_network(
-    stages: Sequence[StationGroup], client_count: int, jobs_per_client: int, delay_s: float = 0.0
+    station_groups: Sequence[StationGroup], client_count: int, jobs_per_client: int, delay_s: float = 0.0
 ) -> QueueSolution:
     """The rate of `client_count` with `jobs_per_client` operations in flight each. `delay_s` is the time of an
     operation at no station. Raises ValueError when an operation takes no time at all, or when there is no client or no
     job."""
     if client_count < 1 or jobs_per_client < 1:
         raise ValueError("there must be at least one client and one job")
-    visited = [station for station in stages if station.seconds > 0]
+    visited = [station for station in station_groups if station.seconds > 0]
     if not visited and delay_s <= 0:
         raise ValueError("an operation that takes no time has no rate")
     # one entry for each station that an operation of one client may visit

@@ -24,44 +24,44 @@ _LARGEST_PACKET = 65535
 _DescribeLimit = Callable[[str, str, int], str]
 
 
-def _describe_window(name: str, value: str, packet_bytes: int) -> str:
-    size = _parse_number(value)
+def _describe_window(attribute_name: str, attribute_value: str, packet_bytes: int) -> str:
+    size = _parse_number(attribute_value)
     return f"a window of {size} B" if size is not None and size < _MIB else ""
 
 
-def _describe_first_window(name: str, value: str, packet_bytes: int) -> str:
-    count = _parse_number(value)
+def _describe_first_window(attribute_name: str, attribute_value: str, packet_bytes: int) -> str:
+    count = _parse_number(attribute_value)
     is_small = count is not None and count < _FIRST_WINDOW
-    return f"{name} of {count} packets (the kernel begins with {_FIRST_WINDOW})" if is_small else ""
+    return f"{attribute_name} of {count} packets (the kernel begins with {_FIRST_WINDOW})" if is_small else ""
 
 
-def _describe_packets(name: str, value: str, packet_bytes: int) -> str:
-    count = _parse_number(value)
+def _describe_packets(attribute_name: str, attribute_value: str, packet_bytes: int) -> str:
+    count = _parse_number(attribute_value)
     if count is None or count * packet_bytes >= _MIB:
         return ""
-    effect = "at most so many are under way" if name == "cwnd" else "from there on they speed up slowly"
-    return f"{name} of {count} packets ({effect})"
+    effect = "at most so many are under way" if attribute_name == "cwnd" else "from there on they speed up slowly"
+    return f"{attribute_name} of {count} packets ({effect})"
 
 
-def _describe_timeout(name: str, value: str, packet_bytes: int) -> str:
-    seconds = _parse_seconds(value)
+def _describe_timeout(attribute_name: str, attribute_value: str, packet_bytes: int) -> str:
+    seconds = _parse_seconds(attribute_value)
     if seconds is None or seconds <= _MIN_TIMEOUT_S:
         return ""
-    return f"a {'least' if name == 'rto_min' else 'first'} timeout of {seconds:g} s ({name})"
+    return f"a {'least' if attribute_name == 'rto_min' else 'first'} timeout of {seconds:g} s ({attribute_name})"
 
 
-def _describe_reordering(name: str, value: str, packet_bytes: int) -> str:
-    count = _parse_number(value)
+def _describe_reordering(attribute_name: str, attribute_value: str, packet_bytes: int) -> str:
+    count = _parse_number(attribute_value)
     is_small = count is not None and count < _MIN_REORDERING
-    return f"{name} of {count}, so that packets in another order count as lost" if is_small else ""
+    return f"{attribute_name} of {count}, so that packets in another order count as lost" if is_small else ""
 
 
-def _describe_control(name: str, value: str, packet_bytes: int) -> str:
-    return "" if value in _SOUND_CONTROLS else f"the congestion control {value} (congctl)"
+def _describe_control(attribute_name: str, attribute_value: str, packet_bytes: int) -> str:
+    return "" if attribute_value in _SOUND_CONTROLS else f"the congestion control {attribute_value} (congctl)"
 
 
-def _describe_hops(name: str, value: str, packet_bytes: int) -> str:
-    hops = _parse_number(value)
+def _describe_hops(attribute_name: str, attribute_value: str, packet_bytes: int) -> str:
+    hops = _parse_number(attribute_value)
     return f"a limit of {hops} hops (hoplimit)" if hops is not None and 0 < hops < _FEW_HOPS else ""
 
 
@@ -80,7 +80,7 @@ _LIMITS: dict[str, _DescribeLimit] = {
     "hoplimit": _describe_hops,
 }
 # What changes connections or packets over a route, with the effect.
-_CHANGES = {
+_EFFECT_BY_ATTRIBUTE = {
     "mtu": "the kernel learns no smaller MTU of the path",
     "quickack": "every segment is acknowledged at once, which nearly doubles the acknowledgments",
     "features": "connections agree on features that other routes do not have",
@@ -105,10 +105,11 @@ def find_attribute_faults(route: ObservedRoute, network_mtu: int | None) -> Iter
             texts.append(text)
         elif name == "mtu" and route.mtu is not None and route.mtu < (network_mtu or 0):
             continue  # a small MTU is reported as such
-        elif name in _CHANGES and bare_value != "0":
+        elif name in _EFFECT_BY_ATTRIBUTE and bare_value != "0":
             yield RouteFault(
                 "attribute not planned", route.origin,
-                f"the route to {route.destination} has {name} {value}, which the plan does not set: {_CHANGES[name]}",
+                f"the route to {route.destination} has {name} {value}, which the plan does not set:"
+                f" {_EFFECT_BY_ATTRIBUTE[name]}",
                 f"remove {name} from the route",
             )  # fmt: skip
     if texts:

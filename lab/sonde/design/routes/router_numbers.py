@@ -28,7 +28,7 @@ _LAST_NUMBER = 2**32 - 1
 
 
 @dataclass(frozen=True)
-class RouterNumbers:
+class RouterPolicyNumbers:
     """Numbers of one router."""
 
     table: int
@@ -42,13 +42,13 @@ def is_ip_router(system: System, router: str) -> bool:
     return isinstance(table, Router) and table.protocol in ("ip", "")
 
 
-def assign_router_numbers(system: System) -> dict[str, RouterNumbers]:
+def assign_router_numbers(system: System) -> dict[str, RouterPolicyNumbers]:
     """The numbers of all IP routers of a system. Raises UserError when numbers of the file cannot be used."""
     names = [name for name in system.list_part_ids("routers") if is_ip_router(system, name)]
     tables = _assign_numbers(system, names, "table", FIRST_TABLE, _KERNEL_TABLES, _LAST_NUMBER)
     marks = _assign_numbers(system, names, "mark", FIRST_TABLE, (0,), _LAST_NUMBER)
     preferences = _assign_numbers(system, names, "preference", FIRST_PREFERENCE, (0,), _LAST_PREFERENCE)
-    return {name: RouterNumbers(tables[name], marks[name], preferences[name]) for name in names}
+    return {name: RouterPolicyNumbers(tables[name], marks[name], preferences[name]) for name in names}
 
 
 def _assign_numbers(

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from sonde.model.errors import UserError
 
 # The first line of a policy, and of a state of `ip xfrm state`; only a policy has a direction.
-_FIRST_LINE = re.compile(r"^src (\S+) dst (\S+)(.*)$")
-_DIRECTION = re.compile(r"^\s+dir (in|out|fwd)\b(.*)$")
+_FIRST_LINE_PATTERN = re.compile(r"^src (\S+) dst (\S+)(.*)$")
+_DIRECTION_PATTERN = re.compile(r"^\s+dir (in|out|fwd)\b(.*)$")
 
 
 @dataclass(frozen=True)
@@ -32,16 +32,16 @@ class SecurityPolicy:
 
 def is_policy_listing(output_text: str) -> bool:
     """Whether a text is the output of `ip xfrm`."""
-    return any(_FIRST_LINE.match(line) for line in output_text.splitlines())
+    return any(_FIRST_LINE_PATTERN.match(line) for line in output_text.splitlines())
 
 
 def parse_policy_listing(output_text: str, file_name: str) -> tuple[SecurityPolicy, ...]:
     """The policies of a text; policies of single sockets are left out. Raises UserError for a list of states alone."""
     policies, has_policy = [], False
     for number, first_line, lines in _iterate_entries(output_text):
-        direction = next((match for line in lines if (match := _DIRECTION.match(line))), None)
+        direction = next((match for line in lines if (match := _DIRECTION_PATTERN.match(line))), None)
         has_policy = has_policy or direction is not None or any("socket " in line for line in lines)
-        head = _FIRST_LINE.match(first_line)
+        head = _FIRST_LINE_PATTERN.match(first_line)
         if direction is None or head is None:
             continue
         selectors = re.sub(r"\buid 0\b", "", head[3])
@@ -69,7 +69,7 @@ def _iterate_entries(output_text: str) -> Iterator[tuple[int, str, list[str]]]:
     """The first line of each policy or state with its number, and its indented lines."""
     entry: tuple[int, str, list[str]] | None = None
     for number, line in enumerate(output_text.splitlines(), start=1):
-        if _FIRST_LINE.match(line):
+        if _FIRST_LINE_PATTERN.match(line):
             if entry is not None:
                 yield entry
             entry = (number, line, [])

@@ -32,21 +32,21 @@ def is_device_split(written_name: str) -> bool:
     )
 
 
-def find_setting_file(name: str, devices: Collection[str]) -> Path:
+def find_setting_file(setting_name: str, devices: Collection[str]) -> Path:
     """The file below /proc/sys of a setting with dots only, on a machine that has these devices."""
     for device in sorted(devices, key=len, reverse=True):  # bond0.210 before bond0
-        before, separator, after = name.partition(f".{device}.")
+        before, separator, after = setting_name.partition(f".{device}.")
         if separator:
             return Path("/proc/sys", before.replace(".", "/"), device, after)
-    return Path("/proc/sys", name.replace(".", "/"))
+    return Path("/proc/sys", setting_name.replace(".", "/"))
 
 
-def write_setting_names(text: str, devices: Collection[str]) -> str:
+def escape_dots_in_device_names(setting_text: str, devices: Collection[str]) -> str:
     """A text with names of settings as sysctl takes them, on a machine that has these devices."""
     for device in devices:
         if "." in device:
-            text = text.replace(f".{device}.", f".{device.replace('.', '/')}.")
-    return text
+            setting_text = setting_text.replace(f".{device}.", f".{device.replace('.', '/')}.")
+    return setting_text
 
 
 def expand_setting_globs(settings: Mapping[str, str], devices: Collection[str]) -> dict[str, str]:

@@ -311,15 +311,22 @@ RULES: Sequence[SettingRule] = (
 
 def list_setting_names(devices: Sequence[str]) -> list[str]:
     """The settings that the rules read on a machine with these devices."""
-    return list(dict.fromkeys(name for rule in RULES for version in (4, 6) for name in _expand(rule, version, devices)))
+    return list(
+        dict.fromkeys(
+            name
+            for rule in RULES
+            for version in (4, 6)
+            for name in _expand_rule_to_setting_names(rule, version, devices)
+        )
+    )
 
 
 def find_setting_rule_faults(
-    settings: Mapping[str, str], role: str, version: int, devices: Sequence[str]
+    settings: Mapping[str, str], role: str, ip_version: int, devices: Sequence[str]
 ) -> Iterator[RouteFault | CheckedItem]:
     """The settings of a host or a router (`role`) that are out of the range of their rule."""
     for rule in RULES:
-        for name in _expand(rule, version, devices) if role in rule.roles else ():
+        for name in _expand_rule_to_setting_names(rule, ip_version, devices) if role in rule.roles else ():
             value = settings.get(name, "")
             if not re.fullmatch(r"-?\d+", value):
                 continue
@@ -332,8 +339,8 @@ def find_setting_rule_faults(
                 yield RouteFault(rule.kind, f"{name} = {value}", rule.reason, rule.remedy)
 
 
-def _expand(rule: SettingRule, version: int, devices: Sequence[str]) -> list[str]:
-    if rule.name.startswith("net.ipv6.") and version != 6:
+def _expand_rule_to_setting_names(setting_rule: SettingRule, version: int, devices: Sequence[str]) -> list[str]:
+    if setting_rule.name.startswith("net.ipv6.") and version != 6:
         return []
-    name = rule.name.replace("FAMILY", f"ipv{version}")
+    name = setting_rule.name.replace("FAMILY", f"ipv{version}")
     return [name.replace("DEVICE", device) for device in devices] if "DEVICE" in name else [name]

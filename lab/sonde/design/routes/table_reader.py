@@ -36,19 +36,19 @@ from sonde.model.file_text import MAX_OUTPUT_BYTES, read_limited_text
 
 _RULE_BEGINS = ("rule", "from", "fwmark", "pref", "to", "not", "priority", "iif")
 _NEIGHBOR_STATES = ("REACHABLE", "STALE", "DELAY", "PROBE", "FAILED", "INCOMPLETE", "PERMANENT", "NOARP", "NONE")
-_IP = ("ip", "/sbin/ip", "/usr/sbin/ip", "/bin/ip", "/usr/bin/ip")
+_IP_PROGRAMS = ("ip", "/sbin/ip", "/usr/sbin/ip", "/bin/ip", "/usr/bin/ip")
 # Next-hop objects: `ip route` also prints the next hops that they stand for.
-_NEXT_HOP_OBJECT = re.compile(r"\s+nh_info |id \d+ (via|dev|group|blackhole|encap)\b")
+_NEXT_HOP_OBJECT_PATTERN = re.compile(r"\s+nh_info |id \d+ (via|dev|group|blackhole|encap)\b")
 # Lines of sysctl.d: an assignment, also to several settings (*), or a setting that those leave out (-NAME).
-_SYSCTL_LINE = re.compile(r"-?[\w.\-/*]+\s*=|-[\w.\-/]+\s*$")
-_SYSCTL_FILE = re.compile(r"^-?[\w.\-/*]+\s*=", re.MULTILINE)
+_SYSCTL_LINE_PATTERN = re.compile(r"-?[\w.\-/*]+\s*=|-[\w.\-/]+\s*$")
+_SYSCTL_FILE_PATTERN = re.compile(r"^-?[\w.\-/*]+\s*=", re.MULTILINE)
 _UNKNOWN_KIND = "holds no rule, route, address, neighbor, sysctl or kernel option; give saved output of ip, sysctl or"
 
 
 # The picture that sonde route plan writes beside its files.
-_PICTURE = re.compile(r"\s*(?:<\?xml[^>]*>\s*)?<svg\b")
+_PICTURE_PATTERN = re.compile(r"\s*(?:<\?xml[^>]*>\s*)?<svg\b")
 # Files of network-scripts: rule-ib0, rule6-ib0, route-ib0, route6-ib0.
-_NETWORK_SCRIPT = re.compile(r"(?:rule|route)(6?)-")
+_NETWORK_SCRIPT_PATTERN = re.compile(r"(?:rule|route)(6?)-")
 # Listings that are empty on some hosts, by the names of their files.
 _EMPTY_LISTINGS = (
     (re.compile("neigh|arp", re.IGNORECASE), HostTables(neighbors=())),
@@ -107,12 +107,12 @@ def read_host_sources(table_files: Iterable[Path]) -> HostSources:
     return HostSources(_merge_all([*live, *pictures]), _merge_all(configured) if configured else None)
 
 
-def _read_text(file: Path) -> str:
+def _read_text(table_file: Path) -> str:
     try:
-        return read_limited_text(file, MAX_OUTPUT_BYTES)
+        return read_limited_text(table_file, MAX_OUTPUT_BYTES)
     except (OSError, UnicodeDecodeError) as reason:
         raise UserError(
-            f"{file} cannot be read ({reason}); give saved output of ip, sysctl or a kernel .config."
+            f"{table_file} cannot be read ({reason}); give saved output of ip, sysctl or a kernel .config."
         ) from None
 
 
@@ -123,7 +123,7 @@ def _merge_all(host_tables: Sequence[HostTables]) -> HostTables:
 def parse_host_tables(table_text: str, file_name: str) -> HostTables:
     """One text of any kind, or several outputs of ip and sysctl one after the other; `file_name` is for messages, and
     shows of what kind an empty listing is. Raises UserError."""
-    if _PICTURE.match(table_text):
+    if _PICTURE_PATTERN.match(table_text):
         return HostTables(pictures=(file_name,))
     if not table_text.strip(" \t\r\n[]"):
         empty_listing = next((tables for form, tables in _EMPTY_LISTINGS if form.search(file_name)), None)
@@ -142,7 +142,7 @@ def parse_host_tables(table_text: str, file_name: str) -> HostTables:
 def _mark_network_script(tables: HostTables, file_name: str) -> HostTables:
     """The tables of a rule- or route- file of network-scripts as those of a configuration file, whose name shows the IP
     version of its rules. Listings of the kernel may have such a name too."""
-    match = _NETWORK_SCRIPT.match(file_name.rpartition("/")[2])
+    match = _NETWORK_SCRIPT_PATTERN.match(file_name.rpartition("/")[2])
     is_listing = any(rule.table == "local" for rule in tables.rules or ()) or is_kernel_listing(tables.routes or ())
     if match is None or is_listing or not (tables.rules or tables.routes):
         return tables
@@ -161,8 +161,8 @@ def _parse_tables_by_kind(table_text: str, file_name: str) -> HostTables:
         return HostTables(security_policies=parse_policy_listing(table_text, file_name))
     if re.search(r"^(# )?CONFIG_\w+", table_text, re.MULTILINE):
         return HostTables(options=_parse_kernel_options(table_text))
-    if _SYSCTL_FILE.search(stripped) and all(
-        _SYSCTL_LINE.match(line) for line in stripped.splitlines() if _has_content(line)
+    if _SYSCTL_FILE_PATTERN.search(stripped) and all(
+        _SYSCTL_LINE_PATTERN.match(line) for line in stripped.splitlines() if _has_content(line)
     ):
         return _make_setting_tables(line.partition("=") for line in stripped.splitlines() if _has_content(line))
     if re.search(r"^\d+: \S+: <[A-Z,_\d-]*>", table_text, re.MULTILINE):
@@ -170,10 +170,10 @@ def _parse_tables_by_kind(table_text: str, file_name: str) -> HostTables:
     return _parse_ip_lines(table_text, file_name)
 
 
-def _make_setting_tables(assignments: Iterable[tuple[str, str, str]]) -> HostTables:
+def _make_setting_tables(name_sign_and_value: Iterable[tuple[str, str, str]]) -> HostTables:
     """Settings of assignments: the name, "=" and the value. A `-` before the name lets sysctl go on after an error."""
     settings, unapplied = {}, []
-    for written_name, separator, value in assignments:
+    for written_name, separator, value in name_sign_and_value:
         name = written_name.strip().removeprefix("-")
         if not separator:
             settings[f"-{parse_setting_name(name)}"] = ""
@@ -204,7 +204,7 @@ def _parse_ip_lines(table_text: str, file_name: str) -> HostTables:
             tables.assignments += [
                 token.partition("=") for token in tokens[1:] if "=" in token and not token.startswith("-")
             ]
-        elif is_script and (not tokens or tokens[0] not in _IP):
+        elif is_script and (not tokens or tokens[0] not in _IP_PROGRAMS):
             continue
         else:
             _parse_ip_line(tables, tokens, line, origin)
@@ -225,12 +225,12 @@ def _parse_ip_lines(table_text: str, file_name: str) -> HostTables:
     )
 
 
-def _parse_ip_line(line_tables: _LineTables, tokens: list[str], line: str, output_origin: str) -> None:
-    is_command = bool(tokens) and tokens[0] in _IP
+def _parse_ip_line(line_tables: _LineTables, tokens: list[str], script_line: str, output_origin: str) -> None:
+    is_command = bool(tokens) and tokens[0] in _IP_PROGRAMS
     version = 6 if is_command and "-6" in tokens[:3] else None
     arguments = _remove_program_and_verb(tokens)
-    if re.match(r"\d+:", line) or (arguments and arguments[0] in _RULE_BEGINS):
-        rule = parse_rule_line(arguments[1:] if arguments[0] == "rule" else arguments, line, output_origin)
+    if re.match(r"\d+:", script_line) or (arguments and arguments[0] in _RULE_BEGINS):
+        rule = parse_rule_line(arguments[1:] if arguments[0] == "rule" else arguments, script_line, output_origin)
         line_tables.rules.append(replace(rule, version=version or 4) if is_command else rule)
     elif arguments and arguments[-1] in _NEIGHBOR_STATES and "dev" in arguments:
         line_tables.neighbors.append(parse_neighbor_line(arguments))
@@ -251,9 +251,9 @@ def _select_applied_lines(script_text: str) -> str:
     return "\n".join(line if begin < index < end or index == 0 else "" for index, line in enumerate(lines))
 
 
-def _has_content(line: str) -> bool:
+def _has_content(script_line: str) -> bool:
     """Whether a line is neither empty nor a comment."""
-    return bool(line.strip()) and not line.lstrip().startswith(("#", ";"))
+    return bool(script_line.strip()) and not script_line.lstrip().startswith(("#", ";"))
 
 
 def _parse_kernel_options(config_text: str) -> dict[str, str]:
@@ -268,7 +268,7 @@ def _join_continued_lines(script_text: str) -> Iterator[tuple[int, str]]:
     pending, begin = "", 0
     for number, raw in enumerate(script_text.splitlines(), start=1):
         line = raw.split("#", 1)[0].rstrip()
-        if not line.strip() or set(line.strip()) <= {"."} or _NEXT_HOP_OBJECT.match(line):
+        if not line.strip() or set(line.strip()) <= {"."} or _NEXT_HOP_OBJECT_PATTERN.match(line):
             continue
         if pending and not pending.endswith("\\") and not line.lstrip().startswith("nexthop"):
             yield begin, pending.strip().rstrip(";")
@@ -279,12 +279,12 @@ def _join_continued_lines(script_text: str) -> Iterator[tuple[int, str]]:
         yield begin, pending.strip().removesuffix("\\").rstrip(";")
 
 
-def _split_tokens(line: str) -> list[str]:
+def _split_tokens(script_line: str) -> list[str]:
     """The words of a command line up to `||` or `&&`, without quotes."""
     try:
-        tokens = shlex.split(line)
+        tokens = shlex.split(script_line)
     except ValueError:
-        tokens = line.split()
+        tokens = script_line.split()
     end = next((index for index, token in enumerate(tokens) if token in ("||", "&&", "2>/dev/null")), len(tokens))
     return tokens[:end]
 
@@ -292,7 +292,7 @@ def _split_tokens(line: str) -> list[str]:
 def _remove_program_and_verb(tokens: list[str]) -> list[str]:
     """The tokens without the program and its verb: "ip -6 route add X" is "route X". Empty for commands that add
     nothing."""
-    if tokens and tokens[0] in _IP:
+    if tokens and tokens[0] in _IP_PROGRAMS:
         tokens = [token for token in tokens[1:] if not token.startswith("-")]
         if tokens and tokens[0] in ("r", "ro"):
             tokens[0] = "route"

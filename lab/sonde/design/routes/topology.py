@@ -27,7 +27,7 @@ from sonde.model.confined_files import remove_tree, write_file
 from sonde.model.errors import MachineError
 
 # Time that processes have to end after SIGTERM before they are killed.
-_PATIENCE_S = 2.0
+_TERMINATE_GRACE_S = 2.0
 
 
 class Topology:
@@ -55,7 +55,7 @@ class Topology:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
 
@@ -86,21 +86,21 @@ class Topology:
         self.run_ip_command(namespace, "link", "set", "lo", "up")
 
     def _connect_namespace(
-        self, namespace_name: str, device: str, bridge: str, fabric_side: FabricSide, addresses: Sequence[str]
+        self, namespace_name: str, device_name: str, bridge_name: str, fabric_side: FabricSide, addresses: Sequence[str]
     ) -> None:
         """Connects a namespace to a bridge, with the prefix of the network that each address lies in."""
         port = f"p{len(self._names)}-{self._names.index(namespace_name)}"
         mtu = str(min(fabric_side.mtu or 1500, 65535))
-        namespace, bridge_namespace = (self._prefix + namespace_name, self._prefix + bridge)
-        self._run_command("ip", "link", "add", device, "mtu", mtu, "netns", namespace, "type", "veth",
+        namespace, bridge_namespace = (self._prefix + namespace_name, self._prefix + bridge_name)
+        self._run_command("ip", "link", "add", device_name, "mtu", mtu, "netns", namespace, "type", "veth",
                           "peer", "name", port, "mtu", mtu, "netns", bridge_namespace)  # fmt: skip
-        self.run_ip_command(bridge, "link", "set", port, "master", "br0", "up")
-        self.run_ip_command(namespace_name, "link", "set", device, "up")
+        self.run_ip_command(bridge_name, "link", "set", port, "master", "br0", "up")
+        self.run_ip_command(namespace_name, "link", "set", device_name, "up")
         for address in addresses:
             # without "nodad" an IPv6 address may be used only a second later
             options = ["nodad"] if self._fabric.version == 6 else []
             self.run_ip_command(
-                namespace_name, "addr", "add", _add_prefix_length(fabric_side, address), "dev", device, *options
+                namespace_name, "addr", "add", _add_prefix_length(fabric_side, address), "dev", device_name, *options
             )
 
     def apply_plan(self) -> None:
@@ -206,7 +206,7 @@ class Topology:
         for process in self._processes:
             with contextlib.suppress(ProcessLookupError):
                 process.send_signal(signal.SIGTERM)
-        deadline = time.monotonic() + _PATIENCE_S
+        deadline = time.monotonic() + _TERMINATE_GRACE_S
         for process in self._processes:
             try:
                 process.wait(max(0.0, deadline - time.monotonic()))

@@ -29,8 +29,8 @@ _TARGET_PORT, _FIRST_SOURCE_PORT = 5001, 40000
 _WARM_UP_PORTS = 20000
 # Hosts that each of the two namespaces stands for.
 _HOSTS_PER_SIDE = 4
-_SETTLE_S = 0.3
-_PACE_S = 0.005
+_SETTLE_TIME_S = 0.3
+_PACKET_INTERVAL_S = 0.005
 # Time from the start of the flows until a router fails.
 _BEFORE_LOSS_S = 0.7
 
@@ -114,10 +114,10 @@ def verify_route_plan(
         if hash_layer == 3:
             topology.hash_by_address()
         topology.start_python("far", "-m", "sonde.design.routes.traffic", "serve", str(_TARGET_PORT))
-        time.sleep(_SETTLE_S)
+        time.sleep(_SETTLE_TIME_S)
         # As long as the kernel does not know the link address of a router it sends to another one: the warm-up flows
         # make it ask for all of them.
-        _read_results(_start_flows(topology, _shift_source_ports(all_flows, _WARM_UP_PORTS), _SETTLE_S))
+        _read_results(_start_flows(topology, _shift_source_ports(all_flows, _WARM_UP_PORTS), _SETTLE_TIME_S))
         spread = _check_spread_over_routers(plan, topology, all_flows, hash_layer)
         on_progress(1, loss_count + 2)
         generator, results = random.Random(seed), []
@@ -126,7 +126,7 @@ def verify_route_plan(
             for name, host_class in (("near", fabric.near.classes[0]), ("far", fabric.far.classes[0])):
                 arguments = ["-m", "sonde", "route", "watch", system_file, "--as", host_class.name, *timing_options]
                 topology.start_python(name, *arguments)
-            time.sleep(4 * _SETTLE_S)
+            time.sleep(4 * _SETTLE_TIME_S)
         for number in range(loss_count):
             # ports of connections that have just ended are not free yet
             fresh_flows = _shift_source_ports(all_flows, flow_count * (number + 1))
@@ -145,7 +145,7 @@ def _shift_source_ports(flows: Sequence[Flow], port_distance: int) -> list[Flow]
 
 
 def _start_flows(topology: Topology, flows: Sequence[Flow], seconds: float) -> subprocess.Popen[bytes]:
-    order = {"flows": flows, "seconds": seconds, "pace_s": _PACE_S}
+    order = {"flows": flows, "seconds": seconds, "pace_s": _PACKET_INTERVAL_S}
     return topology.start_python("near", "-m", "sonde.design.routes.traffic", "send", json.dumps(order))
 
 

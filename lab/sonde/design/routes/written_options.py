@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import yaml
 
 # Lines of a script that set something; the functions that remove and show hold the same words.
-_COMMANDS = {
+_PATTERN_BY_COMMAND = {
     "ip route": re.compile(r"^\s*ip (?:-6 )?route replace (.*)$", re.MULTILINE),
     "ip rule": re.compile(r"^\s*ip (?:-6 )?rule add (.*)$", re.MULTILINE),
     "sysctl": re.compile(r"^\s*sysctl -qw ('[^']*'|\S+)", re.MULTILINE),
@@ -72,7 +72,7 @@ def parse_written_options(file_name: str, file_text: str) -> Iterator[WrittenOpt
 
 def _parse_script(script_text: str) -> Iterator[WrittenOption]:
     end = script_text.find("\n}\n")  # of the function that applies the plan, the first one
-    for group, pattern in _COMMANDS.items():
+    for group, pattern in _PATTERN_BY_COMMAND.items():
         for command in pattern.finditer(script_text, 0, end):
             if group == "sysctl":
                 quote = 1 if command[1].startswith("'") else 0
@@ -85,24 +85,26 @@ def _parse_script(script_text: str) -> Iterator[WrittenOption]:
                 yield from _parse_route(command[1], command.start(1))
 
 
-def _parse_pairs(group: str, pairs_text: str, offset: int, prefix: str = "") -> Iterator[WrittenOption]:
+def _parse_pairs(option_group: str, pairs_text: str, text_offset: int, prefix: str = "") -> Iterator[WrittenOption]:
     """Options as names and values in turn."""
     tokens = list(re.finditer(r"[^\s\\]+", pairs_text))
     for name, value in zip(tokens[::2], tokens[1::2], strict=False):
-        yield WrittenOption(group, prefix + name[0], value[0], offset + value.start(), offset + value.end())
+        yield WrittenOption(
+            option_group, prefix + name[0], value[0], text_offset + value.start(), text_offset + value.end()
+        )
 
 
-def _parse_route(route_text: str, offset: int) -> Iterator[WrittenOption]:
+def _parse_route(route_text: str, text_offset: int) -> Iterator[WrittenOption]:
     destination = re.match(r"\S+", route_text)
     assert destination is not None
-    yield WrittenOption("ip route", "destination", destination[0], offset, offset + destination.end())
+    yield WrittenOption("ip route", "destination", destination[0], text_offset, text_offset + destination.end())
     position = destination.end()
     prefix = ""
     for part in re.split(r"(\bnexthop\b)", route_text[position:]):
         if part == "nexthop":
             prefix = "nexthop "
         else:
-            yield from _parse_pairs("ip route", part, offset + position, prefix)
+            yield from _parse_pairs("ip route", part, text_offset + position, prefix)
         position += len(part)
 
 
@@ -153,12 +155,12 @@ def _parse_yaml(file_text: str) -> Iterator[WrittenOption]:
             yield from _list_scalars(str(key.value), "", node)
 
 
-def _list_scalars(group: str, name: str, node: yaml.Node) -> Iterator[WrittenOption]:
+def _list_scalars(option_group: str, name: str, node: yaml.Node) -> Iterator[WrittenOption]:
     if isinstance(node, yaml.MappingNode):
         for key, member in node.value:
-            yield from _list_scalars(group, str(key.value), member)
+            yield from _list_scalars(option_group, str(key.value), member)
     elif isinstance(node, yaml.SequenceNode):
         for member in node.value:
-            yield from _list_scalars(group, name, member)
+            yield from _list_scalars(option_group, name, member)
     else:
-        yield WrittenOption(group, name, str(node.value), node.start_mark.index, node.end_mark.index)
+        yield WrittenOption(option_group, name, str(node.value), node.start_mark.index, node.end_mark.index)

@@ -93,7 +93,7 @@ def test_missing_interface_does_not_end_the_watch(monkeypatch: pytest.MonkeyPatc
         def __init__(self, version: int) -> None:
             pass
 
-        def ping_targets(self, addresses_and_marks: object, wait_s: float) -> list[bool]:
+        def find_answering_targets(self, addresses_and_marks: object, wait_s: float) -> list[bool]:
             return [True, False]
 
     monkeypatch.setattr(health_check, "Pinger", SilentSecondRouter)

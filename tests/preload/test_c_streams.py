@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def written(preload: Preload, program: Program, folder: Path, params: str, *arguments: str) -> int:
+def count_written_calls(preload: Preload, program: Program, folder: Path, params: str, *arguments: str) -> int:
     """Number of calls that wrote data until the last record. Checks the content of the file."""
     done = preload.run([program("c_stream"), folder / "file", *arguments], folder, IOBUF_PARAMS=params)
     assert done.returncode == 0, done.stderr
@@ -29,28 +29,34 @@ def written(preload: Preload, program: Program, folder: Path, params: str, *argu
 def test_c_stream_is_not_buffered_without_the_stdio_option(
     preload: Preload, program: Program, memory: Path, params: str
 ) -> None:
-    assert written(preload, program, memory, params) == written(preload, program, memory, "none:off") > 70
+    assert (
+        count_written_calls(preload, program, memory, params)
+        == count_written_calls(preload, program, memory, "none:off")
+        > 70
+    )
 
 
 @pytest.mark.parametrize("ending", ["", "append", "freopen", "many"])
 def test_stdio_alone_writes_once_per_buffer(preload: Preload, program: Program, memory: Path, ending: str) -> None:
-    assert written(preload, program, memory, ONLY_STDIO_PARAMS, ending) == 0  # 300 kB, which fclose() or exit() writes
+    assert (
+        count_written_calls(preload, program, memory, ONLY_STDIO_PARAMS, ending) == 0
+    )  # 300 kB, which fclose() or exit() writes
     (memory / "file").unlink()
-    assert 4 <= written(preload, program, memory, "*:size=64k:stdio=alone", ending) <= 6
+    assert 4 <= count_written_calls(preload, program, memory, "*:size=64k:stdio=alone", ending) <= 6
 
 
 def test_stdio_alone_writes_inherited_data_once(preload: Preload, program: Program, memory: Path) -> None:
-    assert written(preload, program, memory, ONLY_STDIO_PARAMS, "fork") == 1
+    assert count_written_calls(preload, program, memory, ONLY_STDIO_PARAMS, "fork") == 1
 
 
 def test_buffer_set_by_the_program_is_not_replaced(preload: Preload, program: Program, memory: Path) -> None:
-    assert written(preload, program, memory, ONLY_STDIO_PARAMS, "setvbuf") == written(
+    assert count_written_calls(preload, program, memory, ONLY_STDIO_PARAMS, "setvbuf") == count_written_calls(
         preload, program, memory, "none:off", "setvbuf"
     )
 
 
 def test_streams_that_read_and_write_keep_their_buffers(preload: Preload, program: Program, memory: Path) -> None:
-    assert written(preload, program, memory, ONLY_STDIO_PARAMS, "both") > 70
+    assert count_written_calls(preload, program, memory, ONLY_STDIO_PARAMS, "both") > 70
 
 
 def test_a_stream_that_reads_needs_a_call_for_each_buffer(preload: Preload, program: Program, memory: Path) -> None:

@@ -37,7 +37,7 @@ def socket_folder(tmp_path: Path) -> Iterator[Path]:
         yield Path(folder)
 
 
-def for_everybody(preload: Preload, folder: Path, params: str) -> dict[str, str]:
+def make_environment_for_all_users(preload: Preload, folder: Path, params: str) -> dict[str, str]:
     """The environment of a server of another user, with a copy of the library that it can read."""
     library = folder / preload.library.name
     shutil.copyfile(preload.library, library)
@@ -155,7 +155,9 @@ def test_postgresql_recovers_when_it_is_killed(preload: Preload, socket_folder: 
         pytest.skip("PostgreSQL is not installed (Debian: postgresql)")
     if os.geteuid() == 0:
         shutil.chown(socket_folder, "postgres", "postgres")
-    server = Postgres(installed[-1].parent, socket_folder, for_everybody(preload, socket_folder, params))
+    server = Postgres(
+        installed[-1].parent, socket_folder, make_environment_for_all_users(preload, socket_folder, params)
+    )
     result = server.run("initdb", "-D", str(socket_folder / "db"), "-A", "trust", "-N", under=True)
     assert result.returncode == 0, result.stderr
     with (socket_folder / "db/postgresql.conf").open("a") as settings:
@@ -282,7 +284,7 @@ def test_mariadb_recovers_when_it_is_killed(preload: Preload, socket_folder: Pat
         pytest.skip("MariaDB is not installed (Debian: mariadb-server-core)")
     if os.geteuid() == 0:
         shutil.chown(socket_folder, find_mariadb_account())
-    server = MariaDb(socket_folder, for_everybody(preload, socket_folder, params))
+    server = MariaDb(socket_folder, make_environment_for_all_users(preload, socket_folder, params))
     result = server.make()
     assert result.returncode == 0, result.stdout + result.stderr
     try:

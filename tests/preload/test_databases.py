@@ -50,13 +50,15 @@ while True:
 """
 
 
-def last_numbers(preload: Preload, params: str, code: str, arguments: list[str], seconds: float) -> dict[str, int]:
+def last_numbers(
+    preload: Preload, params: str, program_text: str, arguments: list[str], run_s: float
+) -> dict[str, int]:
     """Two writers, killed after a while: the last number that each said to be safe, or -1."""
     python = os.path.realpath("/proc/self/exe")
     environment = preload.environment(IOBUF_PARAMS=params, PYTHONPATH=os.pathsep.join(sys.path))
     writers = {
         sign: subprocess.Popen(
-            [python, "-c", code, *arguments, sign],
+            [python, "-c", program_text, *arguments, sign],
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -67,7 +69,7 @@ def last_numbers(preload: Preload, params: str, code: str, arguments: list[str],
     for writer in writers.values():
         assert writer.stdout is not None
         writer.stdout.readline()
-    time.sleep(seconds)
+    time.sleep(run_s)
     last_by_sign = {}
     for sign, writer in writers.items():
         writer.kill()
@@ -81,18 +83,18 @@ def last_numbers(preload: Preload, params: str, code: str, arguments: list[str],
 
 @every_setting
 @kills_by_day_and_night
-@pytest.mark.parametrize("journal", ["delete", "wal"])
+@pytest.mark.parametrize("journal_mode", ["delete", "wal"])
 def test_sqlite_with_two_writers_that_are_killed(
-    preload: Preload, memory: Path, journal: str, params: str, kills: int
+    preload: Preload, memory: Path, journal_mode: str, params: str, kills: int
 ) -> None:
-    chance = random.Random(journal)
+    chance = random.Random(journal_mode)
     file = memory / "data.db"
     with sqlite3.connect(file) as connection:
-        connection.execute(f"pragma journal_mode={journal}")
+        connection.execute(f"pragma journal_mode={journal_mode}")
         connection.execute("create table lines (sign text, number integer, text text, unique (sign, number))")
     connection.close()
     for _ in range(kills):
-        last_by_sign = last_numbers(preload, params, WRITER, [str(file), journal], chance.uniform(0.0, 0.1))
+        last_by_sign = last_numbers(preload, params, WRITER, [str(file), journal_mode], chance.uniform(0.0, 0.1))
         with sqlite3.connect(file, timeout=60) as data:
             assert data.execute("pragma integrity_check").fetchall() == [("ok",)]
             for sign, last in last_by_sign.items():

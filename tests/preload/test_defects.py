@@ -86,8 +86,8 @@ def test_full_disk_fails_at_the_same_call(preload: Preload, program: Program, sm
     assert outcome(small_mount / "with", **make_variables(params)) == bare
 
 
-@pytest.mark.parametrize("name", ["SONDE_NOTHING", "IOBUF_PARAMS"])
-def test_profiled_program_writes_its_complete_file(preload: Preload, tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("variable", ["SONDE_NOTHING", "IOBUF_PARAMS"])
+def test_profiled_program_writes_its_complete_file(preload: Preload, tmp_path: Path, variable: str) -> None:
     """gcc -pg sets a handler for SIGPROF that blocks all signals."""
     source = tmp_path / "profiled.c"
     source.write_text(
@@ -111,7 +111,7 @@ int main(void) {
     compiled = tmp_path / "profiled"
     if subprocess.run(["gcc", "-pg", "-o", compiled, source], capture_output=True, check=False).returncode != 0:
         pytest.skip("this compiler has no -pg")
-    under = preload.outcome([compiled], tmp_path / "with", **{name: "*"})
+    under = preload.outcome([compiled], tmp_path / "with", **{variable: "*"})
     assert (under.code, len(under.files["data"])) == (0, 10_000_000)
 
 

@@ -39,16 +39,16 @@ def calls_of(lines: Path) -> int:
     return sum(line["read"]["calls"] + line["write"]["calls"] for line in lines_read if line["type"] == "buffer")
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("operation_mix", SHAPES)
 @pytest.mark.parametrize("params", PARAMS.values(), ids=PARAMS.keys())
-def test_our_exerciser(preload: Preload, program: Program, memory: Path, params: str, shape: str) -> None:
+def test_our_exerciser(preload: Preload, program: Program, memory: Path, params: str, operation_mix: str) -> None:
     lines = memory / "lines"
     lines.mkdir()
     for seed in (1, 2, 3):
-        command: list[str | Path] = [program("exerciser"), memory / "file", str(seed), "4000", *SHAPES[shape]]
+        command: list[str | Path] = [program("exerciser"), memory / "file", str(seed), "4000", *SHAPES[operation_mix]]
         done = preload.run(command, memory, IOBUF_PARAMS=params, SONDE_IOBUF_LINES=str(lines))
         assert (done.returncode, done.stdout) == (0, "4000 steps\n"), done.stderr
-    least = 0 if "auto" in params else 1000 if shape == "mapped" else 5000  # what is chosen may be: nothing
+    least = 0 if "auto" in params else 1000 if operation_mix == "mapped" else 5000  # what is chosen may be: nothing
     assert calls_of(lines) > least
 
 
@@ -103,11 +103,11 @@ copy_file_range = 2
 """
 
 
-@pytest.mark.parametrize("maps", [0, 2], ids=["calls", "maps"])
+@pytest.mark.parametrize("map_count", [0, 2], ids=["calls", "maps"])
 @pytest.mark.parametrize("params", PARAMS.values(), ids=PARAMS.keys())
-def test_fsx(preload: Preload, memory: Path, fsx: str, params: str, maps: int) -> None:
+def test_fsx(preload: Preload, memory: Path, fsx: str, params: str, map_count: int) -> None:
     settings = memory / "fsx.toml"
-    settings.write_text(FSX.format(flen=262144, largest=9000, maps=maps), encoding="ascii")
+    settings.write_text(FSX.format(flen=262144, largest=9000, maps=map_count), encoding="ascii")
     for seed in ("1", "2"):
         command = [fsx, "-q", "-N", "5000", "-S", seed, "-f", settings, "-P", memory, memory / "file"]
         done = preload.run(command, memory, IOBUF_PARAMS=params)

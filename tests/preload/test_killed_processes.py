@@ -21,7 +21,7 @@ from preload_under_test import Preload
 Program = Callable[[str], Path]
 
 
-def whole_records(file: Path) -> int:
+def read_complete_records(file: Path) -> int:
     """Number of records in the file; every byte must be the beginning of what was written, in its order."""
     data = file.read_bytes()
     for number in range(0, len(data), 1000):
@@ -39,10 +39,10 @@ KILLED_SETTINGS = [
 ]
 
 
-def check_kills(preload: Preload, journal: Path, folder: Path, params: str, kills: int, longest_s: float) -> None:
-    """Kills so many processes, each within `longest_s` seconds of its start, and checks what each leaves behind."""
+def check_kills(preload: Preload, journal: Path, folder: Path, params: str, kill_count: int, max_run_s: float) -> None:
+    """Kills so many processes, each within `max_run_s` seconds of its start, and checks what each leaves behind."""
     chance = random.Random(params)
-    for _ in range(kills):
+    for _ in range(kill_count):
         file = folder / "data"
         appends = [str(1 << 40), "append"] if "append" in params else []
         child = subprocess.Popen(
@@ -51,12 +51,12 @@ def check_kills(preload: Preload, journal: Path, folder: Path, params: str, kill
             stdout=subprocess.PIPE,
             text=True,
         )
-        time.sleep(chance.uniform(0.005, longest_s))
+        time.sleep(chance.uniform(0.005, max_run_s))
         child.kill()
         out, _ = child.communicate()
         # The last word may be cut in the middle of a line.
         safe = [int(number) for number in re.findall(r"^safe (\d+)\n", out, re.MULTILINE)]
-        record_count = whole_records(file) if file.exists() else 0
+        record_count = read_complete_records(file) if file.exists() else 0
         assert record_count >= (safe[-1] if safe else 0)
 
 
@@ -117,20 +117,20 @@ def test_full_file_system_fails_some_call_and_damages_nothing(
     assert "No space left on device" in done.stdout
     safe = [int(number) for number in re.findall(r"^safe (\d+)$", done.stdout, re.MULTILINE)]
     # Hardly less than without the library: what was accepted and then refused is at most what the buffers hold.
-    assert whole_records(small_mount / "data") >= safe[-1]
+    assert read_complete_records(small_mount / "data") >= safe[-1]
     assert (small_mount / "data").stat().st_size > 20_000_000
 
 
-@pytest.mark.parametrize("number", [errno.EIO, errno.EDQUOT, errno.ENOSPC])
-@pytest.mark.parametrize("first", [1, 3])
+@pytest.mark.parametrize("error_number", [errno.EIO, errno.EDQUOT, errno.ENOSPC])
+@pytest.mark.parametrize("first_failing_write", [1, 3])
 def test_storage_error_is_reported_and_earlier_data_is_preserved(
-    preload: Preload, program: Program, tmp_path: Path, memory: Path, number: int, first: int
+    preload: Preload, program: Program, tmp_path: Path, memory: Path, error_number: int, first_failing_write: int
 ) -> None:
     """Behind another preloaded library, too: ours calls the next in line, which here fails from some write on."""
     library = tmp_path / "failing.so"
     source = Path(__file__).resolve().parent / "programs" / "failing_writes.c"
     subprocess.run(["cc", "-shared", "-fPIC", "-w", "-o", str(library), str(source)], check=True)
-    settings = {"FAIL_FIRST": str(first), "FAIL_COUNT": "1000000", "FAIL_ERRNO": str(number)}
+    settings = {"FAIL_FIRST": str(first_failing_write), "FAIL_COUNT": "1000000", "FAIL_ERRNO": str(error_number)}
     variables = {
         **settings,
         "LD_PRELOAD": f"{preload.library} {library}",
@@ -140,11 +140,11 @@ def test_storage_error_is_reported_and_earlier_data_is_preserved(
     done = subprocess.run(
         command, env={**preload.environment(), **variables}, capture_output=True, text=True, timeout=60, check=False
     )
-    reported = [line for line in done.stdout.splitlines() if os.strerror(number) in line]
+    reported = [line for line in done.stdout.splitlines() if os.strerror(error_number) in line]
     assert reported, done.stdout
     assert reported[0].startswith(("write", "fsync"))
-    safe = [int(number) for number in re.findall(r"^safe (\d+)$", done.stdout, re.MULTILINE)]
-    assert whole_records(memory / "data") >= (safe[-1] if safe else 0)
+    safe = [int(error_number) for error_number in re.findall(r"^safe (\d+)$", done.stdout, re.MULTILINE)]
+    assert read_complete_records(memory / "data") >= (safe[-1] if safe else 0)
 
 
 WRITER = """
@@ -248,10 +248,10 @@ os.close(fd)
 
 
 @pytest.mark.parametrize(
-    ("leases", "reason"), [("off", "alone says that nobody does"), ("", "another process opened it")]
+    ("leases", "expected_reason"), [("off", "alone says that nobody does"), ("", "another process opened it")]
 )
 def test_records_appended_by_two_processes_are_all_present(
-    preload: Preload, memory: Path, leases: str, reason: str
+    preload: Preload, memory: Path, leases: str, expected_reason: str
 ) -> None:
     """Also where `alone` states that no other process writes, and no lease reports the other process."""
     (memory / "lines").mkdir()
@@ -278,5 +278,5 @@ def test_records_appended_by_two_processes_are_all_present(
     assert lines.count("theirs") == 100
     assert [line.split() for line in lines if line != "theirs"] == [["mine", str(i)] for i in range(3000)]
     (report,) = [json.loads(line) for file in (memory / "lines").iterdir() for line in file.read_text().splitlines()]
-    assert reason in report["release_reason"]
+    assert expected_reason in report["release_reason"]
     assert report["write"]["storage_calls"] < report["write"]["calls"]

@@ -25,10 +25,10 @@ exit 3
 """
 
 
-def require_tool(name: str) -> str:
-    path = shutil.which(name)
+def require_tool(tool: str) -> str:
+    path = shutil.which(tool)
     if path is None:
-        pytest.skip(f"{name} is not on PATH")
+        pytest.skip(f"{tool} is not on PATH")
     return path
 
 

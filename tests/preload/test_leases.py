@@ -37,9 +37,9 @@ for burst in range(1, 1000):
 
 
 def run_schedules(
-    preload: Preload, program: Path, folder: Path, peer: str, count: int, params: str
+    preload: Preload, program: Path, folder: Path, peer_kind: str, schedule_count: int, params: str
 ) -> tuple[list[str], list[str]]:
-    command: list[str | Path] = [program, "7", str(count), "60", peer]
+    command: list[str | Path] = [program, "7", str(schedule_count), "60", peer_kind]
     bare = preload.outcome(command, folder / "without")
     under = preload.outcome(command, folder / "with", IOBUF_PARAMS=params)
     assert bare.code == under.code == 0

@@ -16,12 +16,12 @@ from preload_under_test import Preload
 Program = Callable[[str], Path]
 
 
-def system_calls(preload: Preload, program: Path, folder: Path, files: int) -> int:
+def count_system_calls(preload: Preload, program: Path, folder: Path, file_count: int) -> int:
     folder.mkdir()
     log = folder.parent / f"{folder.name}.log"
     strace_command = ["strace", "-c", "-U", "calls,name", "-o", str(log), "-E", f"LD_PRELOAD={preload.library}"]
     done = subprocess.run(
-        [*strace_command, "-E", "IOBUF_PARAMS=*:auto", str(program), str(files)],
+        [*strace_command, "-E", "IOBUF_PARAMS=*:auto", str(program), str(file_count)],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -39,7 +39,9 @@ def test_small_file_under_auto_costs_no_system_call(preload: Preload, program: P
     if shutil.which("strace") is None:
         pytest.skip("strace is not installed")
     many_files_program = program("many_files")
-    few, calls_many = (system_calls(preload, many_files_program, tmp_path / str(files), files) for files in (10, 110))
+    few, calls_many = (
+        count_system_calls(preload, many_files_program, tmp_path / str(files), files) for files in (10, 110)
+    )
     assert calls_many - few <= 100 * 5 + 20  # open, three writes, close; and now and then memory
 
 
@@ -66,14 +68,14 @@ def test_locks_of_unshared_files_are_merged(preload: Preload, program: Program, 
     assert 0 < len(held) < 200, held
 
 
-@pytest.mark.parametrize("limit", [64, 256, 1024])
+@pytest.mark.parametrize("descriptor_limit", [64, 256, 1024])
 @pytest.mark.parametrize("params", ["*:direct:alone", "*:auto", "*:alone", "*"])
 def test_program_can_use_all_of_its_descriptors(
-    preload: Preload, program: Program, tmp_path: Path, params: str, limit: int
+    preload: Preload, program: Program, tmp_path: Path, params: str, descriptor_limit: int
 ) -> None:
-    command: list[str | Path] = ["sh", "-c", f"ulimit -n {limit}; exec {program('many_files')} all"]
+    command: list[str | Path] = ["sh", "-c", f"ulimit -n {descriptor_limit}; exec {program('many_files')} all"]
     without = preload.outcome(command, tmp_path / "without")
-    assert without.out.startswith(f"{limit - 3} files, {limit - 3} good"), without.out
+    assert without.out.startswith(f"{descriptor_limit - 3} files, {descriptor_limit - 3} good"), without.out
     under = preload.outcome(command, tmp_path / "with", IOBUF_PARAMS=params)
     assert (under.code, under.out) == (without.code, without.out)
     assert under.files == without.files

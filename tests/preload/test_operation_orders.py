@@ -60,11 +60,15 @@ def test_every_pair_of_operations_of_two_processes_in_every_order(
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("first", ["".join(pair) for pair in itertools.combinations_with_replacement(OPERATIONS, 2)])
-def test_all_two_process_programs_in_every_order(preload: Preload, program: Program, memory: Path, first: str) -> None:
+@pytest.mark.parametrize(
+    "first_operations", ["".join(pair) for pair in itertools.combinations_with_replacement(OPERATIONS, 2)]
+)
+def test_all_two_process_programs_in_every_order(
+    preload: Preload, program: Program, memory: Path, first_operations: str
+) -> None:
     """162,000 in all: 15 operations, two of each process, six orders; which process is which does not matter."""
     lines = [
-        f"{order} {first[0]}{second} {first[1]}{third}"
+        f"{order} {first_operations[0]}{second} {first_operations[1]}{third}"
         for second, third in itertools.product(OPERATIONS, repeat=2)
         for order in orders((2, 2))
     ]

@@ -23,15 +23,15 @@ os.execve(sys.executable, [sys.executable, "-S", "-c", writer], settings)
 """
 
 
-@pytest.mark.parametrize("kind", ["symbolic", "hard"])
-def test_no_report_is_written_through_a_link(preload: Preload, tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize("link_kind", ["symbolic", "hard"])
+def test_no_report_is_written_through_a_link(preload: Preload, tmp_path: Path, link_kind: str) -> None:
     folder = tmp_path / "open to all"
     folder.mkdir()
     victim = tmp_path / "victim"
     victim.write_text("precious")
     python = os.path.realpath("/proc/self/exe")
     planted_path = folder / "buffer-PID.ndjson"
-    arguments = [kind, str(planted_path), str(victim), str(preload.library), "SONDE_IOBUF_LINES", str(folder)]
+    arguments = [link_kind, str(planted_path), str(victim), str(preload.library), "SONDE_IOBUF_LINES", str(folder)]
     done = subprocess.run(
         [python, "-c", PLANTER, *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
     )
@@ -41,14 +41,18 @@ def test_no_report_is_written_through_a_link(preload: Preload, tmp_path: Path, k
 
 
 @pytest.mark.root
-@pytest.mark.parametrize("names", [1, 64])
-def test_shared_memory_file_of_another_user_is_not_trusted(preload: Preload, tmp_path: Path, names: int) -> None:
+@pytest.mark.parametrize("planted_names", [1, 64])
+def test_shared_memory_file_of_another_user_is_not_trusted(
+    preload: Preload, tmp_path: Path, planted_names: int
+) -> None:
     """The library uses another name; when all names are taken, it detects no other process, and the report says so."""
     if os.geteuid() != 0:
         pytest.skip("needs two users")
-    user = 54321 + names
-    planted = [Path(f"/dev/shm/sonde-preload-{user}{f'-{number}' if number else ''}") for number in range(names)]
-    own_file = Path(f"/dev/shm/sonde-preload-{user}-{names}")
+    user = 54321 + planted_names
+    planted = [
+        Path(f"/dev/shm/sonde-preload-{user}{f'-{number}' if number else ''}") for number in range(planted_names)
+    ]
+    own_file = Path(f"/dev/shm/sonde-preload-{user}-{planted_names}")
     if any(path.exists() for path in (*planted, own_file)):
         pytest.skip(f"{planted[0]} is in use")
     tmp_path.chmod(0o777)
@@ -66,8 +70,8 @@ def test_shared_memory_file_of_another_user_is_not_trusted(preload: Preload, tmp
             LD_PRELOAD=str(copy),
             IOBUF_PARAMS="*/data:alone:verbose,%process:threads=0",
         )
-        assert ("guarded by your word alone" in done.stderr) == (names == 64), done
-        assert own_file.exists() == (names == 1)
+        assert ("guarded by your word alone" in done.stderr) == (planted_names == 64), done
+        assert own_file.exists() == (planted_names == 1)
         assert all(path.stat().st_size == 0 for path in planted)
     finally:
         for path in (*planted, own_file):

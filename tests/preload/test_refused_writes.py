@@ -42,12 +42,14 @@ def mounted(folder: Path, *arguments: str | Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def new_file_system(folder: Path, kind: str, size: str, options: str = "") -> Iterator[Path]:
-    if kind == "tmpfs":
+def new_file_system(folder: Path, file_system_type: str, size: str, options: str = "") -> Iterator[Path]:
+    if file_system_type == "tmpfs":
         with mounted(folder / "mounted", "-t", "tmpfs", "-o", f"size={size}", "none") as root:
             yield root
         return
-    make = {"ext4": ["mkfs.ext4", "-q", "-m", "0"], "xfs": ["mkfs.xfs", "-q", "-f"]}[kind]  # -m: none kept for root
+    make = {"ext4": ["mkfs.ext4", "-q", "-m", "0"], "xfs": ["mkfs.xfs", "-q", "-f"]}[
+        file_system_type
+    ]  # -m: none kept for root
     if shutil.which(make[0]) is None:
         pytest.skip(f"{make[0]} is not installed")
     image = folder / "image"
@@ -72,14 +74,19 @@ def failing_storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextlib.contextmanager
 def new_failing_storage(
-    server: Path, folder: Path, number: int, free: int, folder_free: int = MUCH, limit: int = LIMIT
+    server: Path,
+    folder: Path,
+    error_number: int,
+    free_bytes: int,
+    folder_free_bytes: int = MUCH,
+    limit_bytes: int = LIMIT,
 ) -> Iterator[Path]:
-    """Storage that refuses what lies behind `limit` bytes of a file, and states so many free bytes."""
+    """Storage that refuses what lies behind `limit_bytes` bytes of a file, and states so many free bytes."""
     behind, root = folder / "behind", folder / "mounted"
     shutil.rmtree(behind, ignore_errors=True)
     behind.mkdir()
     root.mkdir(exist_ok=True)
-    arguments = [str(value) for value in (limit, number, free, folder_free)]
+    arguments = [str(value) for value in (limit_bytes, error_number, free_bytes, folder_free_bytes)]
     process = subprocess.Popen([server, behind, *arguments, root], stderr=subprocess.DEVNULL)
     try:
         limit_s = time.monotonic() + 20
@@ -93,38 +100,44 @@ def new_failing_storage(
         process.wait(timeout=20)
 
 
-def run_once(preload: Preload, new_storage: NewStorage, command: list[str | Path], params: str | None) -> Outcome:
+def run_once(preload: Preload, new_storage: NewStorage, command: list[str | Path], iobuf_params: str | None) -> Outcome:
     """One run on fresh storage; None: without the library."""
     with new_storage() as root:
-        variables = {} if params is None else {"SONDE_NOTHING": "1", "IOBUF_PARAMS": params}
+        variables = {} if iobuf_params is None else {"SONDE_NOTHING": "1", "IOBUF_PARAMS": iobuf_params}
         outcome = preload.outcome(command, root / "run", **variables)
         return Outcome(outcome.code, outcome.out, {"data": outcome.files["data"]})
 
 
 def require_same(
-    preload: Preload, new_storage: NewStorage, command: list[str | Path], settings: dict[str, str]
+    preload: Preload, new_storage: NewStorage, command: list[str | Path], params_by_name: dict[str, str]
 ) -> Outcome:
     """Each setting fails at the calls at which the bare program does. Returns the outcome of the bare program."""
     bare = run_once(preload, new_storage, command, None)
     assert bare.code == 1, bare.out
-    for name, params in settings.items():
+    for name, params in params_by_name.items():
         under = run_once(preload, new_storage, command, params)
         assert (name, under.code, under.out) == (name, bare.code, bare.out)
         assert under.files == bare.files, name
     return bare
 
 
-@pytest.mark.parametrize("how", ["write", "pwrite", "writev", "append", "gaps"])
-@pytest.mark.parametrize(("kind", "size", "record"), [("tmpfs", "6m", 1000), ("ext4", "12m", 1003)])
+@pytest.mark.parametrize("write_method", ["write", "pwrite", "writev", "append", "gaps"])
+@pytest.mark.parametrize(("file_system_type", "size", "record_bytes"), [("tmpfs", "6m", 1000), ("ext4", "12m", 1003)])
 def test_full_file_system_fails_at_the_same_calls(
-    preload: Preload, program: Program, tmp_path: Path, kind: str, size: str, record: int, how: str
+    preload: Preload,
+    program: Program,
+    tmp_path: Path,
+    file_system_type: str,
+    size: str,
+    record_bytes: int,
+    write_method: str,
 ) -> None:
     """With delayed allocation ext4 reserves blocks by counters of each processor: the last record of a file with gaps
     that fits then depends on the processors on which the program ran, without the library too.
     """
-    options = "nodelalloc" if kind == "ext4" and how == "gaps" else ""
-    command: list[str | Path] = [program("refused_writes"), how, str(record), "20000", "700"]
-    bare = require_same(preload, lambda: new_file_system(tmp_path, kind, size, options), command, SETTINGS)
+    options = "nodelalloc" if file_system_type == "ext4" and write_method == "gaps" else ""
+    command: list[str | Path] = [program("refused_writes"), write_method, str(record_bytes), "20000", "700"]
+    bare = require_same(preload, lambda: new_file_system(tmp_path, file_system_type, size, options), command, SETTINGS)
     assert "No space left" in bare.out
 
 
@@ -145,12 +158,12 @@ def test_space_allocated_by_the_program_is_missed_at_once(
     assert "No space left" in bare.out
 
 
-@pytest.mark.parametrize("how", ["write", "append"])
+@pytest.mark.parametrize("write_method", ["write", "append"])
 def test_full_storage_without_leases_fails_at_the_same_calls(
-    preload: Preload, program: Program, failing_storage: Path, tmp_path: Path, how: str
+    preload: Preload, program: Program, failing_storage: Path, tmp_path: Path, write_method: str
 ) -> None:
     """It counts its free space in blocks of another size than the one that it calls best."""
-    command: list[str | Path] = [program("refused_writes"), how, "1000", "3000", "700"]
+    command: list[str | Path] = [program("refused_writes"), write_method, "1000", "3000", "700"]
     require_same(
         preload,
         lambda: new_failing_storage(failing_storage, tmp_path, errno.ENOSPC, 100 << 20),
@@ -159,16 +172,16 @@ def test_full_storage_without_leases_fails_at_the_same_calls(
     )
 
 
-@pytest.mark.parametrize("kind", [0, 1, 2, 3], ids=["user", "group", "project", "project_of_folder"])
+@pytest.mark.parametrize("quota_kind", [0, 1, 2, 3], ids=["user", "group", "project", "project_of_folder"])
 def test_quota_stated_by_the_kernel_fails_at_the_same_calls(
-    preload: Preload, program: Program, failing_storage: Path, tmp_path: Path, kind: int
+    preload: Preload, program: Program, failing_storage: Path, tmp_path: Path, quota_kind: int
 ) -> None:
     """The quota of a project may be seen by root only; its folder states less free space then."""
     quota, refused = program("stated_quota"), program("refused_writes")
     if subprocess.run([quota, "0", "1", "true"], check=False).returncode != 0:
         pytest.skip("seccomp lets no process supervise another one here")
-    command: list[str | Path] = ["env", "-u", "LD_PRELOAD", quota, str(kind), str(LIMIT // 1024), "env"]
-    folder_free = MUCH if kind < 3 else LIMIT
+    command: list[str | Path] = ["env", "-u", "LD_PRELOAD", quota, str(quota_kind), str(LIMIT // 1024), "env"]
+    folder_free = MUCH if quota_kind < 3 else LIMIT
 
     def new_storage() -> AbstractContextManager[Path]:
         return new_failing_storage(failing_storage, tmp_path, errno.EDQUOT, MUCH, folder_free)
@@ -181,22 +194,22 @@ def test_quota_stated_by_the_kernel_fails_at_the_same_calls(
         assert under == bare, params
 
 
-@pytest.mark.parametrize("number", [errno.EIO, errno.EDQUOT], ids=["EIO", "hidden_quota"])
-@pytest.mark.parametrize("how", ["write", "writev", "gaps"])
+@pytest.mark.parametrize("error_number", [errno.EIO, errno.EDQUOT], ids=["EIO", "hidden_quota"])
+@pytest.mark.parametrize("write_method", ["write", "writev", "gaps"])
 def test_hidden_limit_fails_a_later_call_on_a_reported_file(
-    preload: Preload, program: Program, failing_storage: Path, tmp_path: Path, number: int, how: str
+    preload: Preload, program: Program, failing_storage: Path, tmp_path: Path, error_number: int, write_method: str
 ) -> None:
-    command: list[str | Path] = [program("refused_writes"), how, "1000", "3000", "700"]
+    command: list[str | Path] = [program("refused_writes"), write_method, "1000", "3000", "700"]
 
     def new_storage() -> AbstractContextManager[Path]:
-        return new_failing_storage(failing_storage, tmp_path, number, MUCH)
+        return new_failing_storage(failing_storage, tmp_path, error_number, MUCH)
 
     bare = require_same(preload, new_storage, command, {name: SETTINGS[name] for name in ("no setting", "auto")})
     for name in ("named", "small", "alone"):
         under = run_once(preload, new_storage, command, SETTINGS[name])
         assert under.code == bare.code == 1
         errors = set(re.findall(r"-1 (.+)", under.out))
-        assert errors == set(re.findall(r"-1 (.+)", bare.out)) == {os.strerror(number)}
+        assert errors == set(re.findall(r"-1 (.+)", bare.out)) == {os.strerror(error_number)}
 
 
 @pytest.mark.parametrize("params", SETTINGS.values(), ids=SETTINGS.keys())
@@ -211,7 +224,7 @@ def test_device_below_a_file_system_fails_the_same_sync(
 
     @contextlib.contextmanager
     def new_storage() -> Iterator[Path]:
-        with new_failing_storage(failing_storage, tmp_path, errno.EIO, MUCH, limit=size // 2) as folder:
+        with new_failing_storage(failing_storage, tmp_path, errno.EIO, MUCH, limit_bytes=size // 2) as folder:
             with (tmp_path / "behind/image").open("wb") as image:
                 image.truncate(size)
             subprocess.run(["mkfs.ext4", "-q", "-O", "^has_journal", tmp_path / "behind/image"], check=True)

@@ -118,7 +118,7 @@ def run_inside(preload: Preload, enter: str, mounted: Path, **variables: str) ->
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: a file of root, and a mount")
 @pytest.mark.parametrize(
-    ("settings", "mode", "params", "calls", "message"),
+    ("settings_text", "file_mode", "params", "expected_calls", "expected_message"),
     [
         ("# site\n*/data", 0o644, "", 4000, ""),
         ("%locked:off", 0o644, "*/data", None, ""),
@@ -134,17 +134,23 @@ def run_inside(preload: Preload, enter: str, mounted: Path, **variables: str) ->
     ],
 )
 def test_settings_file_of_site_comes_first(
-    preload: Preload, tmp_path: Path, settings: str, mode: int, params: str, calls: int | None, message: str
+    preload: Preload,
+    tmp_path: Path,
+    settings_text: str,
+    file_mode: int,
+    params: str,
+    expected_calls: int | None,
+    expected_message: str,
 ) -> None:
     etc = tmp_path / "etc"
     (etc / "sonde").mkdir(parents=True)
     shutil.copy("/etc/ld.so.cache", etc)
-    (etc / "sonde/iobuf.conf").write_text(f"{settings}\n", encoding="utf-8")
-    (etc / "sonde/iobuf.conf").chmod(mode)
+    (etc / "sonde/iobuf.conf").write_text(f"{settings_text}\n", encoding="utf-8")
+    (etc / "sonde/iobuf.conf").chmod(file_mode)
     file = tmp_path / "summary.ndjson"
     errors = run_inside(preload, ENTER_ETC, etc, SONDE_IOBUF_SUMMARY=str(file), IOBUF_PARAMS=params)
-    assert read_summary(file).get("calls") == calls, errors
-    assert (message in errors) if message else errors == ""
+    assert read_summary(file).get("calls") == expected_calls, errors
+    assert (expected_message in errors) if expected_message else errors == ""
 
 
 @pytest.mark.root
@@ -170,10 +176,13 @@ module unload sonde-iobuf && echo "${LD_PRELOAD-none} ${IOBUF_PARAMS-none}"
 
 
 @pytest.mark.skipif(not os.access(LMOD, os.X_OK), reason="Lmod is not installed")
-@pytest.mark.parametrize(("file", "version"), [("sonde-iobuf.lua", "1.lua"), ("sonde-iobuf.tcl", "1")])
-def test_module_sets_environment_and_removes_it(tmp_path: Path, file: str, version: str) -> None:
+@pytest.mark.parametrize(("module_file", "version"), [("sonde-iobuf.lua", "1.lua"), ("sonde-iobuf.tcl", "1")])
+def test_module_sets_environment_and_removes_it(tmp_path: Path, module_file: str, version: str) -> None:
     library = tmp_path / "lib/python3.12/site-packages/sonde/lib/libsonde-preload.so"
-    for path, text in ((library, ""), (tmp_path / "modules/sonde-iobuf" / version, (MODULES / file).read_text())):
+    for path, text in (
+        (library, ""),
+        (tmp_path / "modules/sonde-iobuf" / version, (MODULES / module_file).read_text()),
+    ):
         path.parent.mkdir(parents=True)
         path.write_text(text, encoding="utf-8")
     variables = {"MODULEPATH": str(tmp_path / "modules"), "SONDE_PREFIX": str(tmp_path), "LMOD_CMD": LMOD}

@@ -266,16 +266,16 @@ for kind in ("NETCDF3_CLASSIC", "NETCDF3_64BIT_OFFSET", "NETCDF4_CLASSIC"):
 """
 
 
-@pytest.mark.parametrize(("package", "code"), [("h5py", HDF5), ("netCDF4", NETCDF)], ids=["h5py", "netCDF4"])
+@pytest.mark.parametrize(("package", "program_text"), [("h5py", HDF5), ("netCDF4", NETCDF)], ids=["h5py", "netCDF4"])
 @every_setting
 def test_packages_of_python(
-    preload: Preload, plain: Plain, tmp_path: Path, params: str, package: str, code: str
+    preload: Preload, plain: Plain, tmp_path: Path, params: str, package: str, program_text: str
 ) -> None:
     if importlib.util.find_spec(package) is None:
         pytest.skip(f"{package} is not installed for {sys.executable}")
-    without = plain([sys.executable, "-c", code], tmp_path)
+    without = plain([sys.executable, "-c", program_text], tmp_path)
     assert without.code == 0
-    assert preload.outcome([sys.executable, "-c", code], tmp_path / "under", IOBUF_PARAMS=params) == without
+    assert preload.outcome([sys.executable, "-c", program_text], tmp_path / "under", IOBUF_PARAMS=params) == without
 
 
 @pytest.mark.parametrize(

@@ -32,8 +32,8 @@ def traces(preload: Preload, program: Callable[[str], Path], tmp_path_factory: p
     return sorted(read, key=lambda lines: -lines[0]["files"] if lines[0]["events"] > 10 else 0)
 
 
-def file_of(lines: Lines, name: str) -> dict[str, Any]:
-    return next(line for line in lines if line["type"] == "file" and line["path"].endswith(f"/{name}"))
+def file_of(lines: Lines, file_name: str) -> dict[str, Any]:
+    return next(line for line in lines if line["type"] == "file" and line["path"].endswith(f"/{file_name}"))
 
 
 def test_trace_lines_follow_the_schema(traces: list[Lines]) -> None:

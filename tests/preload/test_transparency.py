@@ -53,13 +53,14 @@ def test_a_random_list_of_calls_on_a_disk(preload: Preload, plain: Plain, progra
 
 
 @pytest.mark.parametrize(
-    ("name", "scenario"), [(name, scenario) for name, scenarios in SCENARIOS.items() for scenario in scenarios.split()]
+    ("program_name", "scenario"),
+    [(name, scenario) for name, scenarios in SCENARIOS.items() for scenario in scenarios.split()],
 )
 @pytest.mark.parametrize("mode", ["small", "usual", "alone", "auto", "trace"])
 def test_hazardous_programs_behave_the_same_with_the_library(
-    preload: Preload, plain: Plain, program: Program, tmp_path: Path, name: str, scenario: str, mode: str
+    preload: Preload, plain: Plain, program: Program, tmp_path: Path, program_name: str, scenario: str, mode: str
 ) -> None:
-    command: list[str | Path] = [program(f"hazards/{name}"), scenario]
+    command: list[str | Path] = [program(f"hazards/{program_name}"), scenario]
     without = plain(command, tmp_path)
     traces = tmp_path / "traces"
     traces.mkdir()
@@ -67,8 +68,8 @@ def test_hazardous_programs_behave_the_same_with_the_library(
     assert preload.outcome(command, tmp_path / "with", **variables) == without
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
-def test_all_scenarios_are_run(program: Program, name: str) -> None:
-    command: list[str | Path] = [*RUNNER, program(f"hazards/{name}"), "--list"]
+@pytest.mark.parametrize("program_name", SCENARIOS)
+def test_all_scenarios_are_run(program: Program, program_name: str) -> None:
+    command: list[str | Path] = [*RUNNER, program(f"hazards/{program_name}"), "--list"]
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert output.split() == SCENARIOS[name].split()
+    assert output.split() == SCENARIOS[program_name].split()

@@ -115,7 +115,7 @@ SEPARATELY_TESTED_SCENARIOS = OTHERS_LOOK | SCENARIOS_WITHOUT_LIBC | KILLED_SCEN
 with_each_option = "name,scenario,params"
 
 
-def outcomes(
+def run_without_and_with_library(
     preload: Preload, plain: Plain, program: Path, scenario: str, folder: Path, params: str
 ) -> tuple[Outcome, Outcome]:
     """Outcomes of the scenario without the library and with it."""
@@ -138,7 +138,7 @@ def test_leased_files_look_as_without_library(
     preload: Preload, same_program: Program, plain: Plain, tmp_path: Path, name: str, scenario: str, params: str
 ) -> None:
     """A program that opens a file sees all earlier writes."""
-    without, under = outcomes(preload, plain, same_program(name), scenario, tmp_path, params)
+    without, under = run_without_and_with_library(preload, plain, same_program(name), scenario, tmp_path, params)
     assert under == without
 
 
@@ -150,7 +150,7 @@ def test_leased_files_are_complete_at_the_end(
     preload: Preload, same_program: Program, plain: Plain, tmp_path: Path, name: str, scenario: str, params: str
 ) -> None:
     """stat() without the C library may find a size that is up to 0.2 s old."""
-    without, under = outcomes(preload, plain, same_program(name), scenario, tmp_path, params)
+    without, under = run_without_and_with_library(preload, plain, same_program(name), scenario, tmp_path, params)
     assert (under.code, under.files) == (without.code, without.files)
 
 
@@ -161,7 +161,7 @@ def test_other_options_change_no_result(
     for scenario in ("pieces_follow_each_other", "jumps_while_it_reads"):
         folder = tmp_path / scenario
         folder.mkdir()
-        without, under = outcomes(preload, plain, same_program("process"), scenario, folder, params)
+        without, under = run_without_and_with_library(preload, plain, same_program("process"), scenario, folder, params)
         assert under == without
 
 
@@ -179,7 +179,7 @@ def test_other_options_change_no_result(
 def test_calls_within_one_process_equal_bare_run(
     preload: Preload, same_program: Program, plain: Plain, tmp_path: Path, name: str, scenario: str, params: str
 ) -> None:
-    without, under = outcomes(preload, plain, same_program(name), scenario, tmp_path, params)
+    without, under = run_without_and_with_library(preload, plain, same_program(name), scenario, tmp_path, params)
     assert under == without
 
 
@@ -189,7 +189,7 @@ def test_other_processes_see_the_data_when_the_file_is_closed(
 ) -> None:
     """The library does not guarantee the content that they see before. In the end nothing is missing, and nobody was
     made to fail."""
-    without, under = outcomes(preload, plain, same_program(name), scenario, tmp_path, params)
+    without, under = run_without_and_with_library(preload, plain, same_program(name), scenario, tmp_path, params)
     assert (under.code, under.files) == (without.code, without.files)
 
 
@@ -198,7 +198,7 @@ def test_files_accessed_by_raw_system_calls_end_up_complete(
     preload: Preload, same_program: Program, plain: Plain, tmp_path: Path, name: str, scenario: str, params: str
 ) -> None:
     """Raw system calls may read less than was written; at the end the files are complete."""
-    without, under = outcomes(preload, plain, same_program(name), scenario, tmp_path, params)
+    without, under = run_without_and_with_library(preload, plain, same_program(name), scenario, tmp_path, params)
     assert (under.code, under.files) == (without.code, without.files)
 
 
@@ -206,7 +206,7 @@ def test_files_accessed_by_raw_system_calls_end_up_complete(
 def test_killed_process_leaves_a_prefix_of_its_file(
     preload: Preload, same_program: Program, plain: Plain, tmp_path: Path, name: str, scenario: str, params: str
 ) -> None:
-    without, under = outcomes(preload, plain, same_program(name), scenario, tmp_path, params)
+    without, under = run_without_and_with_library(preload, plain, same_program(name), scenario, tmp_path, params)
     assert (under.code, under.out.split()[0]) == (without.code, without.out.split()[0])  # how its child ended
     assert under.files.keys() == without.files.keys() == {"data"}
     assert without.files["data"].startswith(under.files["data"])
@@ -217,7 +217,7 @@ def test_an_extra_descriptor_per_file_does_not_damage_files(
     preload: Preload, same_program: Program, plain: Plain, tmp_path: Path, name: str, scenario: str, params: str
 ) -> None:
     """Fewer files can be open with the library: the last ones may be missing, all others are complete."""
-    without, under = outcomes(preload, plain, same_program(name), scenario, tmp_path, params)
+    without, under = run_without_and_with_library(preload, plain, same_program(name), scenario, tmp_path, params)
     assert under.code == 0
     assert under.files.items() <= without.files.items()
     assert len(without.files) - len(under.files) <= 4
@@ -227,7 +227,9 @@ def test_an_extra_descriptor_per_file_does_not_damage_files(
 def test_processes_with_shared_memory_are_noticed_and_not_buffered(
     preload: Preload, same_program: Program, plain: Plain, tmp_path: Path, params: str
 ) -> None:
-    without, under = outcomes(preload, plain, same_program("others"), "told_by_shared_memory", tmp_path, params)
+    without, under = run_without_and_with_library(
+        preload, plain, same_program("others"), "told_by_shared_memory", tmp_path, params
+    )
     assert under == without
 
 
@@ -259,10 +261,12 @@ write("data")
     assert is_buffered == {"lock": True, "map": True, "lock map": False}
 
 
-@pytest.mark.parametrize("name", ["metadata", "others", "process"])
-def test_all_scenarios_are_run(same_program: Program, name: str) -> None:
-    output = subprocess.run([*RUNNER, same_program(name), "--list"], capture_output=True, text=True, check=True).stdout
-    assert output.split() == {"metadata": METADATA, "others": OTHERS, "process": PROCESS}[name]
+@pytest.mark.parametrize("program_name", ["metadata", "others", "process"])
+def test_all_scenarios_are_run(same_program: Program, program_name: str) -> None:
+    output = subprocess.run(
+        [*RUNNER, same_program(program_name), "--list"], capture_output=True, text=True, check=True
+    ).stdout
+    assert output.split() == {"metadata": METADATA, "others": OTHERS, "process": PROCESS}[program_name]
     assert len(ALL_SCENARIOS) == 92
     assert {scenario for _, scenario in ALL_SCENARIOS} > SEPARATELY_TESTED_SCENARIOS
 

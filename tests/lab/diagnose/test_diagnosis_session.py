@@ -41,15 +41,15 @@ def test_hand_result_is_a_log_ratio() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "problem"),
+    ("text", "expected_problem"),
     [
         ("write=-40%", "its phases are create, stat, remove"),
         ("create=slow", "no change"),
         ("create=-100%", "no change"),
     ],
 )
-def test_wrong_hand_result_is_refused(text: str, problem: str) -> None:
-    with pytest.raises(UserError, match=problem):
+def test_wrong_hand_result_is_refused(text: str, expected_problem: str) -> None:
+    with pytest.raises(UserError, match=expected_problem):
         parse_stated_result(find_diagnosis_experiment("names"), [text])
 
 

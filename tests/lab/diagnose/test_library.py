@@ -68,16 +68,16 @@ def test_wrong_cause_is_refused_with_file_and_member(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("member", "problem"),
+    ("member", "expected_problem"),
     [
         ('rules = ["lustre-router-dwn"]', 'no shipped log rule is "lustre-router-dwn".*lustre-router-down'),
         ('rules = ["lustre-router-down"]\nwhere = { service = "x" }', 'no pattern of its rules has a group "service"'),
         ('rules = ["lustre-router-down"]\nwhere = { nid = "(" }', "where.nid is no regular expression"),
     ],
 )
-def test_wrong_log_rule_is_refused(tmp_path: Path, member: str, problem: str) -> None:
+def test_wrong_log_rule_is_refused(tmp_path: Path, member: str, expected_problem: str) -> None:
     path = tmp_path / "odd.toml"
     text = Path(str(resources.files("sonde.diagnose"))) / "experiments" / "server-messages.toml"
     path.write_text(text.read_text(encoding="utf-8").replace('rules = ["lustre-router-down"]', member), "utf-8")
-    with pytest.raises(ExperimentError, match=f"odd.toml: phases.router.*{problem}"):
+    with pytest.raises(ExperimentError, match=f"odd.toml: phases.router.*{expected_problem}"):
         read_description_file(DiagnosisExperiment, path)

@@ -120,7 +120,7 @@ def test_directory_is_stored_with_the_diagnosis(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "problem"),
+    ("arguments", "expected_problem"),
     [
         ([], "Give either --system"),
         (["--directory", ".", "--system", "edison"], "Give either --system"),
@@ -131,10 +131,10 @@ def test_directory_is_stored_with_the_diagnosis(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_start_of_a_local_diagnosis_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], problem: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], expected_problem: str
 ) -> None:
     assert main(["diagnose", "start", str(tmp_path / "case.json"), *arguments]) == 2
-    assert problem in " ".join(capsys.readouterr().err.split())
+    assert expected_problem in " ".join(capsys.readouterr().err.split())
     assert not (tmp_path / "case.json").exists()
 
 

@@ -37,7 +37,7 @@ MKFS = shutil.which("mkfs.xfs", path="/usr/sbin:/sbin:/usr/bin")
 
 # The talk's table: class, geometry, stripe in KiB, blocks of 512 B.
 @pytest.mark.parametrize(
-    ("kind", "name", "stripe", "blocks"),
+    ("kind", "name", "expected_stripe", "blocks"),
     [
         ("transaction", "2x2", 256, 512),
         ("transaction", "4x2", 512, 1024),
@@ -47,9 +47,9 @@ MKFS = shutil.which("mkfs.xfs", path="/usr/sbin:/sbin:/usr/bin")
         ("capacity", "13+1", 1664, 3328),
     ],
 )
-def test_stripes_equal_the_published_table(kind: str, name: str, stripe: int, blocks: int) -> None:
+def test_stripes_equal_the_published_table(kind: str, name: str, expected_stripe: int, blocks: int) -> None:
     geometry, segment = parse_geometry(name), CSM_SEGMENTS[kind][name]
-    assert geometry.compute_full_stripe_bytes(segment) == stripe * KIB
+    assert geometry.compute_full_stripe_bytes(segment) == expected_stripe * KIB
     assert geometry.compute_full_stripe_bytes(segment) // 512 == blocks
     assert classify_suited_workload(geometry, segment) == kind
     assert str(geometry) == name

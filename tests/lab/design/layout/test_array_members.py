@@ -63,10 +63,10 @@ def test_spare_that_is_rebuilt_is_not_idle() -> None:
     assert "no rebuild" not in get_degraded({"output": text}).problem
 
 
-@pytest.mark.parametrize(("size", "text"), [
+@pytest.mark.parametrize(("size", "expected_text"), [
     (4 * _TIB, "sdh has 4 TiB; 9 of 10 members have "),
     (-(2**19), "sdh has 512 KiB less; 9 of 10 members have ")])  # fmt: skip
-def test_odd_member_of_an_array_is_reported(size: int, text: str) -> None:
+def test_odd_member_of_an_array_is_reported(size: int, expected_text: str) -> None:
     outputs = make_server_outputs()
     document = json.loads(outputs["lsblk"])
     for row in document["blockdevices"]:
@@ -75,4 +75,4 @@ def test_odd_member_of_an_array_is_reported(size: int, text: str) -> None:
     outputs["lsblk"] = json.dumps(document)
     faults = [fault for fault in check_outputs(outputs).faults if fault.kind == "unequal members of a stripe"]
     assert [fault.location for fault in faults] == ["md5"]
-    assert faults[0].problem.startswith(text)
+    assert faults[0].problem.startswith(expected_text)

@@ -63,10 +63,10 @@ def test_lost_path_cabinet_or_controller_costs_its_load() -> None:
     assert "no path to" in rates(system, "large", "ioca1", "ioca2").lost
 
 
-@pytest.mark.parametrize(("name", "units"), [("fs1", 12), ("fs2", 12), ("fs3", 18)])
-def test_each_unit_allows_four_gigabytes_per_second(name: str, units: int) -> None:
+@pytest.mark.parametrize(("name", "expected_units"), [("fs1", 12), ("fs2", 12), ("fs3", 18)])
+def test_each_unit_allows_four_gigabytes_per_second(name: str, expected_units: int) -> None:
     both = rates(shipped("edison"), name)
-    assert both.read == both.write == pytest.approx(units * 4e9)
+    assert both.read == both.write == pytest.approx(expected_units * 4e9)
     assert both.limits["read"] == "units (stated)"
 
 

@@ -144,12 +144,12 @@ FAULTS: list[tuple[str, Change, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("change", "kind"), [case[1:] for case in FAULTS], ids=[case[0] for case in FAULTS])
-def test_each_fault_is_detected(change: Change, kind: str) -> None:
+@pytest.mark.parametrize(("change", "fault_kind"), [case[1:] for case in FAULTS], ids=[case[0] for case in FAULTS])
+def test_each_fault_is_detected(change: Change, fault_kind: str) -> None:
     file_system, disks = sound()
     file_system = change(file_system, disks)
     faults = check_layout(ObservedStorage((file_system,), disks)).faults
-    assert kind in {fault.kind for fault in faults}
+    assert fault_kind in {fault.kind for fault in faults}
     for fault in faults:
         assert fault.location
         assert fault.cost

@@ -40,10 +40,10 @@ def test_file_system_on_a_deleted_lun_is_lost_too(cray: System, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("enclosure", "text"),
+    ("enclosure", "expected_text"),
     [("rs1-s9", 'has no enclosure "rs1-s9"'), ("rs1-c1", "holds no LUN")],
     ids=["unknown", "empty"],
 )
-def test_enclosure_without_luns_is_refused(cray: System, enclosure: str, text: str) -> None:
-    with pytest.raises(UserError, match=text):
+def test_enclosure_without_luns_is_refused(cray: System, enclosure: str, expected_text: str) -> None:
+    with pytest.raises(UserError, match=expected_text):
         delete_enclosure_luns(cray, enclosure)

@@ -30,15 +30,15 @@ log      =internal log bsize=4096 blocks=521728, version=2
 BLOCKS = 8 * _TIB // 4096
 
 
-@pytest.mark.parametrize(("blocks", "kind"), [
+@pytest.mark.parametrize(("blocks", "fault_kind"), [
     (BLOCKS, ""), (BLOCKS - 16384, ""), (BLOCKS // 2, "device partly unused"),
     (BLOCKS * 2, "larger than its device")])  # fmt: skip
 @pytest.mark.parametrize("location", ["fs-OST0000", "/dev/md1"])
-def test_size_is_compared_with_the_device(location: str, blocks: int, kind: str) -> None:
+def test_size_is_compared_with_the_device(location: str, blocks: int, fault_kind: str) -> None:
     is_target = location.startswith("fs-")
     text = DUMPE2FS.format(blocks=blocks) if is_target else XFS_INFO.format(blocks=blocks, group=blocks // 32)
     verdict = check_outputs({"lsblk": LSBLK, "more": text})
     sizes = [fault for fault in verdict.faults if "device" in fault.kind]
-    assert [fault.kind for fault in sizes] == [kind] * bool(kind)
+    assert [fault.kind for fault in sizes] == [fault_kind] * bool(fault_kind)
     assert all("8 TiB" in fault.problem and ("md0" if is_target else "md1") in fault.problem for fault in sizes)
     assert "the size of its device" in {item.subject for item in verdict.checked_items}

@@ -355,11 +355,13 @@ _WRONG: list[tuple[str, dict[str, Any], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("document", "sentence"), [case[1:] for case in _WRONG], ids=[case[0] for case in _WRONG])
-def test_impossible_plan_is_one_sentence(document: dict[str, Any], sentence: str) -> None:
+@pytest.mark.parametrize(
+    ("document", "expected_sentence"), [case[1:] for case in _WRONG], ids=[case[0] for case in _WRONG]
+)
+def test_impossible_plan_is_one_sentence(document: dict[str, Any], expected_sentence: str) -> None:
     with pytest.raises(UserError) as reason:
         plan_layout(make_system({"schema": "sonde-system/2", "id": "wrong"} | document, "wrong.toml"))
-    assert sentence in str(reason.value)
+    assert expected_sentence in str(reason.value)
     assert "\n" not in str(reason.value)
 
 

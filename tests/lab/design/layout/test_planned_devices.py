@@ -98,15 +98,15 @@ def test_planned_drives_are_compared_and_sound() -> None:
     assert {fault.location for fault in verdict.faults} == {"md127"}
 
 
-@pytest.mark.parametrize(("device", "text"), [
+@pytest.mark.parametrize(("device", "expected_text"), [
     (f"{WWN}[1-7]", f"{WWN}4"), ("/dev/disk/by-id/scsi-35000c5000000000[1-7]", "scsi-35000c50000000004"),
     ("/dev/disk/by-id/ata-ST2000_SN[1-7]", "ata-ST2000_SN4")])  # fmt: skip
-def test_exchanged_drive_of_array_is_reported(device: str, text: str) -> None:
+def test_exchanged_drive_of_array_is_reported(device: str, expected_text: str) -> None:
     document = describe(device=device.replace("scsi-35000c5000000000", "scsi-35000c5000000000"))
     (fault,) = check(print_host(slots="123956"), document).faults
     assert (fault.kind, fault.location) == ("not as planned", "md127")
     assert "sdj (0x5000c50000000009)" in fault.problem
-    assert text in fault.problem
+    assert expected_text in fault.problem
 
 
 def test_exchanged_drive_is_reported_by_path() -> None:

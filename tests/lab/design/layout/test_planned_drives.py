@@ -41,12 +41,12 @@ def find_faults(old: str, new: str, more: str = "", is_lun_host: bool = False) -
 DRIVE = '"name": "sdc", "kname": "sdc", "type": "disk", "size": 2199023255552, "rota": true, "phy-sec": 4096'
 
 
-@pytest.mark.parametrize(("old", "new", "text"), [
+@pytest.mark.parametrize(("old", "new", "expected_text"), [
     ('"phy-sec": 4096', '"phy-sec": 512', "physical sector of the drive: 512; planned is 4096"),
     ("2199023255552", "1099511627776", "size of the drive: 1 TiB; planned is 2 TiB")])  # fmt: skip
-def test_drive_unlike_the_planned_is_reported(old: str, new: str, text: str) -> None:
+def test_drive_unlike_the_planned_is_reported(old: str, new: str, expected_text: str) -> None:
     faults = find_faults(DRIVE, DRIVE.replace(old, new))
-    assert [fault.location for fault in faults if text in fault.problem] == ["sdc"]
+    assert [fault.location for fault in faults if expected_text in fault.problem] == ["sdc"]
 
 
 def test_larger_drive_of_array_is_reported_once() -> None:
@@ -91,10 +91,10 @@ def test_member_that_fails_fast_alone_is_reported() -> None:
     assert check_outputs(outputs).faults == ()
 
 
-@pytest.mark.parametrize(("kind", "rows"), [
+@pytest.mark.parametrize(("fault_kind", "rows"), [
     ("md", [{"name": "sda", "type": "disk", "children": [{"name": "md5", "type": "raid6", "ro": True}]}]),
     ("part", [{"name": "sda", "type": "disk", "children": [{"name": "md5", "type": "part", "ro": "1"}]}])])  # fmt: skip
-def test_read_only_device_is_reported(kind: str, rows: list[dict[str, object]]) -> None:
+def test_read_only_device_is_reported(fault_kind: str, rows: list[dict[str, object]]) -> None:
     faults = check_outputs({"lsblk": json.dumps({"blockdevices": rows})}).faults
     assert [(fault.kind, fault.location) for fault in faults] == [("write-protected", "md5")]
 
@@ -105,26 +105,26 @@ def test_read_only_volume_is_reported() -> None:
     assert (fault.kind, fault.location) == ("write-protected", "vg0-work")
 
 
-@pytest.mark.parametrize(("line", "kind"), [
+@pytest.mark.parametrize(("line", "fault_kind"), [
     ("Inode size:               128", "small inodes"),
     ("FS Error count:           3", "file system with errors")])  # fmt: skip
-def test_line_of_dumpe2fs_is_judged(line: str, kind: str) -> None:
+def test_line_of_dumpe2fs_is_judged(line: str, fault_kind: str) -> None:
     outputs = make_server_outputs()
     outputs["dumpe2fs"] += f"{line}\n"
-    assert [(fault.kind, fault.location) for fault in check_outputs(outputs).faults] == [(kind, "/home")]
+    assert [(fault.kind, fault.location) for fault in check_outputs(outputs).faults] == [(fault_kind, "/home")]
 
 
-@pytest.mark.parametrize(("old", "new", "kind", "text"), [
+@pytest.mark.parametrize(("old", "new", "fault_kind", "expected_text"), [
     ("isize=512", "isize=256", "small inodes", "256 bytes"), ("sparse=1", "sparse=0", "no sparse inodes", "sparse=0"),
     ("sectsz=4096  sunit", "sectsz=512   sunit", "sectors too small", "writes sectors of 512"),
     ("realtime =none", "realtime =/dev/sdx", "not as planned", "realtime device, /dev/sdx"),
     ('"rw,', '"rw,logbufs=2,', "mount option", "logbufs=2"),
     ("Consistency Policy : bitmap", "Consistency Policy : journal", "not as planned", "journal; planned is internal"),
 ])  # fmt: skip
-def test_other_number_of_xfs_or_md_is_reported(old: str, new: str, kind: str, text: str) -> None:
+def test_other_number_of_xfs_or_md_is_reported(old: str, new: str, fault_kind: str, expected_text: str) -> None:
     (fault,) = find_faults(old, new)
-    assert fault.kind == kind
-    assert text in fault.problem
+    assert fault.kind == fault_kind
+    assert expected_text in fault.problem
 
 
 def test_reason_differs_when_outputs_show_attribute_elsewhere() -> None:

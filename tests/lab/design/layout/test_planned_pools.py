@@ -87,12 +87,12 @@ def test_planned_pool_with_spare_is_sound() -> None:
     assert {"the planned vdevs", "the planned drives of vdevs"} <= {item.subject for item in verdict.checked_items}
 
 
-@pytest.mark.parametrize(("kind", "new", "problems"), [
+@pytest.mark.parametrize(("vdev_type", "new", "problems"), [
     ("replacing", 9, ["drive pci-0000:3b:00.0-sas-phy9-lun-0 replaces pci-0000:3b:00.0-sas-phy5-lun-0 in raidz2-0;"
                       " the plan does not have it there"]),
     ("spare", 6, [])])  # fmt: skip
-def test_drive_and_its_replacement_are_one_member(kind: str, new: int, problems: list[str]) -> None:
-    group = print_row(2, f"{kind}-5") + print_drive(3, 5) + print_drive(3, new)
+def test_drive_and_its_replacement_are_one_member(vdev_type: str, new: int, problems: list[str]) -> None:
+    group = print_row(2, f"{vdev_type}-5") + print_drive(3, 5) + print_drive(3, new)
     status = print_pool(print_raidz("01234", group))
     (pool,) = read_saved_output(status, "zpool").file_systems
     assert pool.facts["vdevs"] == "raidz2-0=6"

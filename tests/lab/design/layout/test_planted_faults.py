@@ -24,13 +24,13 @@ def test_sound_server_has_no_fault_in_many_comparisons() -> None:
     assert len(verdict.checked_items) > 40
 
 
-@pytest.mark.parametrize(("kind", "edit"), [case[1:] for case in FAULTS], ids=[case[0] for case in FAULTS])
-def test_planted_fault_is_reported(kind: str, edit: Edit) -> None:
+@pytest.mark.parametrize(("fault_kind", "edit"), [case[1:] for case in FAULTS], ids=[case[0] for case in FAULTS])
+def test_planted_fault_is_reported(fault_kind: str, edit: Edit) -> None:
     outputs = make_server_outputs()
     edit(outputs)
     kinds = {fault.kind for fault in check_outputs(outputs).faults}
-    assert kind in kinds
-    assert kinds <= {kind} | CONSEQUENCES.get(kind, set())
+    assert fault_kind in kinds
+    assert kinds <= {fault_kind} | CONSEQUENCES.get(fault_kind, set())
 
 
 def test_lost_drive_of_raid6_allows_another_failure() -> None:

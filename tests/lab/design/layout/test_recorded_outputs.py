@@ -16,7 +16,7 @@ DATA = Path(__file__).resolve().parents[3] / "data" / "layout"
 
 
 @pytest.mark.parametrize(
-    ("file", "names"),
+    ("file", "expected_names"),
     [
         ("lsblk.json", {"slice is not aligned"}),
         ("mdadm-export.txt", set()),
@@ -31,8 +31,8 @@ DATA = Path(__file__).resolve().parents[3] / "data" / "layout"
         ),
     ],
 )
-def test_recorded_outputs_are_parsed(file: str, names: set[str]) -> None:
-    assert find_kinds(read_files([DATA / file])) == names
+def test_recorded_outputs_are_parsed(file: str, expected_names: set[str]) -> None:
+    assert find_kinds(read_files([DATA / file])) == expected_names
 
 
 def test_recorded_outputs_have_the_expected_values() -> None:
@@ -72,13 +72,13 @@ def test_incomplete_output_is_one_sentence(form: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "sentence"),
+    ("text", "expected_sentence"),
     [
         ("hello", "is no output that is known"),
         ('{"blockdevices": [', "is not valid JSON"),
         ("", "is no output that is known"),
     ],
 )
-def test_unknown_output_is_one_sentence(text: str, sentence: str) -> None:
-    with pytest.raises(UserError, match=sentence):
+def test_unknown_output_is_one_sentence(text: str, expected_sentence: str) -> None:
+    with pytest.raises(UserError, match=expected_sentence):
         read_saved_output(text, "saved.txt")

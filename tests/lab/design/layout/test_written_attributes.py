@@ -106,9 +106,9 @@ def change(machine: ScriptedMachine, index: int) -> list[WrittenAttribute]:
     return [replace(each, value=value) if each is attribute else each for each in machine.written]
 
 
-@pytest.mark.parametrize("name", MACHINES)
-def test_machine_as_written_has_no_fault(name: str) -> None:
-    machine = MACHINES[name]
+@pytest.mark.parametrize("case_name", MACHINES)
+def test_machine_as_written_has_no_fault(case_name: str) -> None:
+    machine = MACHINES[case_name]
     verdict = machine.check(machine.written)
     assert verdict.faults == ()
     reported = " ".join(verdict.not_compared)
@@ -129,9 +129,9 @@ COMPARED = list(list_compared())
 IDS = [f"{name} {' '.join(MACHINES[name].written[index].key)} {index}" for name, index in COMPARED]
 
 
-@pytest.mark.parametrize(("name", "index"), COMPARED, ids=IDS)
-def test_changed_attribute_is_reported_by_check(name: str, index: int) -> None:
-    machine = MACHINES[name]
+@pytest.mark.parametrize(("case_name", "index"), COMPARED, ids=IDS)
+def test_changed_attribute_is_reported_by_check(case_name: str, index: int) -> None:
+    machine = MACHINES[case_name]
     key = machine.written[index].key
     reason = REASONS_OF_FAULTS.get(key) or re.escape(COMPARISONS[key].subject.removeprefix("the planned "))
     faults = machine.check(change(machine, index)).faults

@@ -85,7 +85,7 @@ def test_all_published_sysctls_are_compared() -> None:
 
 
 @pytest.mark.parametrize(
-    ("setting", "sound", "wrong", "kind"),
+    ("setting", "sound", "wrong", "fault_kind"),
     [
         ("net.ipv4.tcp_mtu_probing", "1", "2", "small packets first"),
         ("net.ipv4.tcp_fin_timeout", "60", "600", "closed connections stay"),
@@ -116,7 +116,7 @@ def test_all_published_sysctls_are_compared() -> None:
         ("sunrpc.tcp_max_slot_table_entries", "65536", "2", "connections limited"),
     ],
 )
-def test_setting_is_judged_by_its_value(setting: str, sound: str, wrong: str, kind: str) -> None:
+def test_setting_is_judged_by_its_value(setting: str, sound: str, wrong: str, fault_kind: str) -> None:
     fabrics = find_fabrics(read_system(find_system_file("cumulus")))
     kinds = [
         {
@@ -126,7 +126,7 @@ def test_setting_is_judged_by_its_value(setting: str, sound: str, wrong: str, ki
         for value in (sound, wrong)
     ]
     # the system file asks for other values
-    assert [each - {"setting not as planned"} for each in kinds] == [set(), {kind}]
+    assert [each - {"setting not as planned"} for each in kinds] == [set(), {fault_kind}]
 
 
 @pytest.mark.parametrize(("release", "queue", "is_wrong"), [
@@ -186,25 +186,27 @@ FAULTS: list[tuple[str, Edit]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "edit"), FAULTS, ids=[f"{number} {kind}" for number, (kind, _) in enumerate(FAULTS)])
-def test_fault_in_a_good_plan_is_detected(kind: str, edit: Edit) -> None:
+@pytest.mark.parametrize(
+    ("fault_kind", "edit"), FAULTS, ids=[f"{number} {kind}" for number, (kind, _) in enumerate(FAULTS)]
+)
+def test_fault_in_a_good_plan_is_detected(fault_kind: str, edit: Edit) -> None:
     fabric = build_fabric(3)
     host = plan_routes(fabric).find_host_plan("clients")
     lines = [f"ip route add {quote_command(make_route_arguments(route, host.mtu))}" for route in host.routes]
     lines += [f"ip rule add {quote_command(make_rule_arguments(rule))}" for rule in host.rules]
-    if kind == "all rules in one table":
+    if fault_kind == "all rules in one table":
         edited = [line.split(" table")[0] + " table 1" if line.startswith("ip rule") else line for line in lines]
     else:
         edited = edit(lines)
     assert edited != lines
     assert check_host_routes([fabric], "clients", parse_host_tables("\n".join(lines), "good")).faults == ()
     faults = check_host_routes([fabric], "clients", parse_host_tables("\n".join(edited), "bad")).faults
-    assert kind in {fault.kind for fault in faults}
+    assert fault_kind in {fault.kind for fault in faults}
     assert all(fault.location and fault.problem and fault.remedy for fault in faults)
 
 
 @pytest.mark.parametrize(
-    ("kind", "host_tables"),
+    ("fault_kind", "host_tables"),
     [
         ("kernel option missing", HostTables(options={"CONFIG_IP_ADVANCED_ROUTER": "y"})),
         ("MTU mismatch", HostTables(mtus={"eth0": 1500})),
@@ -214,12 +216,12 @@ def test_fault_in_a_good_plan_is_detected(kind: str, edit: Edit) -> None:
         ("not on the network", HostTables(addresses=("192.0.2.7/24",))),
     ],
 )
-def test_wrong_host_setting_is_detected(kind: str, host_tables: HostTables) -> None:
-    assert kind in {fault.kind for fault in check_host_routes([build_fabric(3)], "clients", host_tables).faults}
+def test_wrong_host_setting_is_detected(fault_kind: str, host_tables: HostTables) -> None:
+    assert fault_kind in {fault.kind for fault in check_host_routes([build_fabric(3)], "clients", host_tables).faults}
 
 
 @pytest.mark.parametrize(
-    ("kind", "host_tables"),
+    ("fault_kind", "host_tables"),
     [
         ("forwarding off", HostTables(settings={"net.ipv4.ip_forward": "0"})),
         ("strict reverse path", HostTables(settings={"net.ipv4.ip_forward": "1", "net.ipv4.conf.eth0.rp_filter": "1"})),
@@ -227,8 +229,8 @@ def test_wrong_host_setting_is_detected(kind: str, host_tables: HostTables) -> N
         ("not a router", HostTables(addresses=("192.0.2.7/24",))),
     ],
 )
-def test_wrong_router_setting_is_detected(kind: str, host_tables: HostTables) -> None:
-    assert [fault.kind for fault in check_host_routes([build_fabric(3)], "routers", host_tables).faults] == [kind]
+def test_wrong_router_setting_is_detected(fault_kind: str, host_tables: HostTables) -> None:
+    assert [fault.kind for fault in check_host_routes([build_fabric(3)], "routers", host_tables).faults] == [fault_kind]
 
 
 def test_different_routers_per_direction_are_detected() -> None:

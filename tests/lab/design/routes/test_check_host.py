@@ -82,7 +82,7 @@ def test_ipv4_rules_alone_leave_ipv6_marks_unchecked(tmp_path: Path) -> None:
     assert not [fault for fault in check_outputs(tmp_path, outputs).faults if fault.kind == "mark without a rule"]
 
 
-@pytest.mark.parametrize(("file_format", "old", "new", "kind"), [
+@pytest.mark.parametrize(("file_format", "old", "new", "fault_kind"), [
     ("networkd", "FirewallMark=2\n", "FirewallMark=2\nTypeOfService=16\n", "mark without a rule"),
     ("networkd", "FirewallMark=2\n", "FirewallMark=2\nIncomingInterface=eth9\n", "mark without a rule"),
     ("networkd", "MTUBytes=9000\n", "MTUBytes=9000\nInitialCongestionWindow=4\n", "connections limited"),
@@ -91,13 +91,13 @@ def test_ipv4_rules_alone_leave_ipv6_marks_unchecked(tmp_path: Path) -> None:
     ("nmstate", "fwmark: '0x2'\n", "fwmark: '0x2'\n    iif: eth9\n", "mark without a rule"),
 ])  # fmt: skip
 def test_attribute_in_a_configuration_file_is_read(
-    tmp_path: Path, file_format: str, old: str, new: str, kind: str
+    tmp_path: Path, file_format: str, old: str, new: str, fault_kind: str
 ) -> None:
     files = make_files_of_format(file_format)
     assert any(old in text for text in files.values()), list(files.values())
     assert check_outputs(tmp_path / "good", files).faults == ()
     faults = check_outputs(tmp_path / "bad", {name: text.replace(old, new) for name, text in files.items()}).faults
-    assert {fault.kind for fault in faults} == {kind}
+    assert {fault.kind for fault in faults} == {fault_kind}
 
 
 @pytest.mark.parametrize("listing", ["rule", "rule6"])

@@ -23,7 +23,7 @@ def test_healthy_server_has_no_fault(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["nsd1", "stores"])
 @pytest.mark.parametrize(
-    ("old", "new", "kind", "location"),
+    ("old", "new", "fault_kind", "location"),
     [
         (ADDRESS, ADDRESS + OTHER, "address of another host", "10.160.0.3"),
         ("    inet6 fe80", f"{OTHER6}    inet6 fe80", "address of another host", "fd00:160::3"),
@@ -38,15 +38,17 @@ def test_healthy_server_has_no_fault(tmp_path: Path, name: str) -> None:
          f"eth2: <BROADCAST,MULTICAST,SLAVE,UP,LOWER_UP> {PORT.replace('9000', '1500')}", "MTU mismatch", "eth2"),
     ],
 )  # fmt: skip
-def test_wrong_interface_is_reported(tmp_path: Path, name: str, old: str, new: str, kind: str, location: str) -> None:
+def test_wrong_interface_is_reported(
+    tmp_path: Path, name: str, old: str, new: str, fault_kind: str, location: str
+) -> None:
     outputs = print_server_outputs()
     assert old in outputs["addr"]
     outputs["addr"] = outputs["addr"].replace(old, new)
-    if kind == "address of another host":
+    if fault_kind == "address of another host":
         outputs["route"] += "local 10.160.0.3 dev bond0 table local proto kernel\n"
         outputs["route6"] += "local fd00:160::3 dev bond0 table local proto kernel\n"
     faults = check_outputs(tmp_path, outputs, name).faults
-    assert [(fault.kind, fault.location) for fault in faults] == [(kind, location)]
+    assert [(fault.kind, fault.location) for fault in faults] == [(fault_kind, location)]
 
 
 def test_wrong_mtu_of_a_bond_is_a_fault_of_the_bond_alone(tmp_path: Path) -> None:

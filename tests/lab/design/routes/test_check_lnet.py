@@ -39,7 +39,7 @@ def test_lnet_router_needs_no_route_to_connected_networks(tmp_path: Path, name: 
 
 
 @pytest.mark.parametrize(
-    ("export", "name", "old", "new", "kind", "texts"),
+    ("export", "name", "old", "new", "fault_kind", "texts"),
     [
         (LNET_EXPORT, "nsd1", "0: bond0", "0: mgmt", "LNet interface differs", ("mgmt", "bond0")),
         (LNET_EXPORT, "stores", "0: bond0", "0: mgmt", "LNet interface differs", ("mgmt", "bond0")),
@@ -58,11 +58,11 @@ def test_lnet_router_needs_no_route_to_connected_networks(tmp_path: Path, name: 
     ],
 )  # fmt: skip
 def test_wrong_lnet_member_is_reported(
-    tmp_path: Path, export: str, name: str, old: str, new: str, kind: str, texts: tuple[str, ...]
+    tmp_path: Path, export: str, name: str, old: str, new: str, fault_kind: str, texts: tuple[str, ...]
 ) -> None:
     assert old in export
     faults = check_outputs(tmp_path, {"lnet": export.replace(old, new)}, name).faults
-    assert [fault.kind for fault in faults] == [kind]
+    assert [fault.kind for fault in faults] == [fault_kind]
     assert all(text in faults[0].problem for text in texts), faults
 
 

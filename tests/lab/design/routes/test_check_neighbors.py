@@ -47,7 +47,7 @@ def test_neighbors_of_a_healthy_router_have_no_fault(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "kind", "location", "sentence"),
+    ("old", "new", "fault_kind", "location", "expected_sentence"),
     [
         (f"{SERVER} REACHABLE", f"{SERVER} PERMANENT", "fixed neighbor", "10.160.0.1",
          "has fixed nsd1 (10.160.0.1) to 52:54:00:a0:00:01 (permanent)"),
@@ -59,12 +59,12 @@ def test_neighbors_of_a_healthy_router_have_no_fault(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_wrong_neighbor_of_a_router_is_one_fault(
-    tmp_path: Path, old: str, new: str, kind: str, location: str, sentence: str
+    tmp_path: Path, old: str, new: str, fault_kind: str, location: str, expected_sentence: str
 ) -> None:
     assert old in NEIGHBORS
     (fault,) = check_router(tmp_path, NEIGHBORS.replace(old, new)).faults
-    assert (fault.kind, fault.location) == (kind, location)
-    assert sentence in fault.problem
+    assert (fault.kind, fault.location) == (fault_kind, location)
+    assert expected_sentence in fault.problem
 
 
 def test_fixed_neighbors_of_a_script_are_one_fault(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def test_healthy_server_with_a_vlan_has_no_fault(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "kind", "location", "sentence"),
+    ("old", "new", "fault_kind", "location", "expected_sentence"),
     [
         ("id 210 <", "id 211 <", "another VLAN", VLAN, "VLAN 211, not 210"),
         ("protocol 802.1Q", "protocol 802.1ad", "another VLAN", VLAN, "tags its packets by 802.1ad"),
@@ -39,14 +39,14 @@ def test_healthy_server_with_a_vlan_has_no_fault(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_fault_below_a_vlan_is_reported_once(
-    tmp_path: Path, old: str, new: str, kind: str, location: str, sentence: str
+    tmp_path: Path, old: str, new: str, fault_kind: str, location: str, expected_sentence: str
 ) -> None:
     outputs = print_server_outputs(VLAN)
     assert old in outputs["addr"]
     outputs["addr"] = outputs["addr"].replace(old, new)
     faults = [fault for fault in check_outputs(tmp_path, outputs, device=VLAN).faults if fault.location == location]
-    assert [fault.kind for fault in faults] == [kind]
-    assert sentence in faults[0].problem
+    assert [fault.kind for fault in faults] == [fault_kind]
+    assert expected_sentence in faults[0].problem
 
 
 def test_json_shows_the_vlan_and_both_devices() -> None:

@@ -29,9 +29,9 @@ def draw_host_for(mistake: RouteMistake, random: Random) -> DrawnHost:
 
 
 @pytest.mark.parametrize("seed", range(10))
-@pytest.mark.parametrize("kind", KINDS)
-def test_random_host_has_no_fault_in_many_comparisons(kind: str, seed: int) -> None:
-    verdict = draw_host(Random(seed), kind).check()
+@pytest.mark.parametrize("host_kind", KINDS)
+def test_random_host_has_no_fault_in_many_comparisons(host_kind: str, seed: int) -> None:
+    verdict = draw_host(Random(seed), host_kind).check()
     assert verdict.faults == ()
     assert len(verdict.comparisons) > 12
 

@@ -19,7 +19,7 @@ def make_files(file_format: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("is_beside_live_outputs", [True, False])
 @pytest.mark.parametrize(
-    ("file_format", "name", "old", "new", "option", "sentence"),
+    ("file_format", "name", "old", "new", "option", "expected_sentence"),
     [
         ("networkmanager", KEYFILE, "[ipv4]", "autoconnect=false\n\n[ipv4]", "autoconnect=false", "apply this profile"),
         ("networkmanager", KEYFILE, "[ipv4]", "[ipv4]\nmethod=disabled", "[ipv4] method=disabled", "this IP version"),
@@ -29,7 +29,7 @@ def make_files(file_format: str) -> dict[str, str]:
     ],
 )  # fmt: skip
 def test_file_that_is_not_applied_is_reported(
-    tmp_path: Path, file_format: str, name: str, old: str, new: str, option: str, sentence: str,
+    tmp_path: Path, file_format: str, name: str, old: str, new: str, option: str, expected_sentence: str,
     is_beside_live_outputs: bool,
 ) -> None:  # fmt: skip
     files = make_files(file_format)
@@ -39,7 +39,7 @@ def test_file_that_is_not_applied_is_reported(
     (fault,) = check_outputs(tmp_path, live | files).faults
     where = " in the configuration files" if is_beside_live_outputs else ""
     assert (fault.kind, fault.location) == ("not applied at the start", f"{name}, {option}{where}")
-    assert sentence in fault.problem
+    assert expected_sentence in fault.problem
 
 
 @pytest.mark.parametrize("line", ["autoconnect=true", "autoconnect-priority=0"])

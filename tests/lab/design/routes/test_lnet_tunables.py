@@ -72,7 +72,7 @@ def test_healthy_router_buffers_are_no_fault(tmp_path: Path) -> None:
     assert check_outputs(tmp_path, {"lnet": make_router_export()}, "lnet1").faults == ()
 
 
-@pytest.mark.parametrize(("old", "new", "kind", "texts"), [
+@pytest.mark.parametrize(("old", "new", "fault_kind", "texts"), [
     ("peer_credits: 8", "peer_credits: 1", "LNet tunable", ("10.160.0.1@tcp has peer_credits 1",)),
     ("  credits: 256", "  credits: 4", "LNet tunable", ("credits 4",)),
     ("peer_credits: 8", "peer_credits: 512", "LNet tunable", ("credits 256 and peer_credits 512",)),
@@ -86,11 +86,11 @@ def test_healthy_router_buffers_are_no_fault(tmp_path: Path) -> None:
      ("10.160.14.1@tcp has 1", "10.160.14.2@tcp has max_ni_tx_credits 8")),
     ("Multi-Rail: True", "Multi-Rail: False", "LNet peers differ", ("Multi-Rail", "False", "True")),
 ])  # fmt: skip
-def test_wrong_tunable_is_reported(tmp_path: Path, old: str, new: str, kind: str, texts: tuple[str, ...]) -> None:
+def test_wrong_tunable_is_reported(tmp_path: Path, old: str, new: str, fault_kind: str, texts: tuple[str, ...]) -> None:
     export = make_export()
     assert old in export
     (fault,) = check_outputs(tmp_path, {"lnet": export.replace(old, new, 1)}).faults
-    assert fault.kind == kind
+    assert fault.kind == fault_kind
     assert all(text in fault.problem for text in texts), fault
 
 

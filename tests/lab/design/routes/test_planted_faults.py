@@ -36,22 +36,24 @@ def test_sound_host_has_no_fault_in_many_comparisons() -> None:
     assert len(router.comparisons) > 8
 
 
-@pytest.mark.parametrize(("kind", "edit"), [case[1:] for case in HOST_FAULTS], ids=[case[0] for case in HOST_FAULTS])
-def test_planted_host_fault_is_reported(kind: str, edit: Edit) -> None:
+@pytest.mark.parametrize(
+    ("fault_kind", "edit"), [case[1:] for case in HOST_FAULTS], ids=[case[0] for case in HOST_FAULTS]
+)
+def test_planted_host_fault_is_reported(fault_kind: str, edit: Edit) -> None:
     outputs = make_host_outputs()
     edit(outputs)
     kinds = {fault.kind for fault in check_outputs(outputs).faults}
-    assert kind in kinds
-    assert kinds <= {kind} | CONSEQUENCES.get(kind, set())
+    assert fault_kind in kinds
+    assert kinds <= {fault_kind} | CONSEQUENCES.get(fault_kind, set())
 
 
 @pytest.mark.parametrize(
-    ("kind", "edit"), [case[1:] for case in ROUTER_FAULTS], ids=[case[0] for case in ROUTER_FAULTS]
+    ("fault_kind", "edit"), [case[1:] for case in ROUTER_FAULTS], ids=[case[0] for case in ROUTER_FAULTS]
 )
-def test_planted_router_fault_is_reported(kind: str, edit: Edit) -> None:
+def test_planted_router_fault_is_reported(fault_kind: str, edit: Edit) -> None:
     outputs = make_router_outputs()
     edit(outputs)
-    assert {fault.kind for fault in check_outputs(outputs, "routers").faults} == {kind}
+    assert {fault.kind for fault in check_outputs(outputs, "routers").faults} == {fault_kind}
 
 
 def test_foreign_rules_and_routes_are_no_faults() -> None:

@@ -22,16 +22,16 @@ def print_with_attribute(attribute: str) -> dict[str, str]:
     return outputs
 
 
-@pytest.mark.parametrize(("attribute", "text"), [
+@pytest.mark.parametrize(("attribute", "expected_text"), [
     ("initcwnd 4", "initcwnd of 4"), ("initrwnd 9", "initrwnd of 9"), ("cwnd lock 4", "cwnd of 4"),
     ("ssthresh 3", "ssthresh of 3"), ("rto_min 1s", "least timeout of 1 s"), ("rto_min lock 300ms", "0.3 s"),
     ("rtt 2s", "first timeout of 2 s"), ("reordering 1", "reordering of 1"), ("window 65535", "window of 65535 B"),
     ("congctl lock vegas", "congestion control vegas"),
 ])  # fmt: skip
-def test_limiting_attribute_is_reported(tmp_path: Path, attribute: str, text: str) -> None:
+def test_limiting_attribute_is_reported(tmp_path: Path, attribute: str, expected_text: str) -> None:
     (fault,) = check_outputs(tmp_path, print_with_attribute(attribute)).faults
     assert fault.kind == "connections limited"
-    assert text in fault.problem
+    assert expected_text in fault.problem
 
 
 @pytest.mark.parametrize("attribute", [
@@ -79,7 +79,7 @@ def test_destination_of_an_encapsulation_is_ignored() -> None:
     assert (route.destination, route.service) == ("10.6.0.0/16", "")
 
 
-@pytest.mark.parametrize(("setting", "value", "kind"), [
+@pytest.mark.parametrize(("setting", "setting_value", "fault_kind"), [
     ("ip_local_port_range", "900 60999", "ports of storage taken"),
     ("ip_local_port_range", "1024 65535", None),
     ("ip_local_reserved_ports", "988,32768-60000", "few local ports"),
@@ -87,12 +87,12 @@ def test_destination_of_an_encapsulation_is_ignored() -> None:
     ("ip_unprivileged_port_start", "80", "privileged ports open"),
     ("ip_unprivileged_port_start", "1024", None),
 ])  # fmt: skip
-def test_local_ports_are_checked(tmp_path: Path, setting: str, value: str, kind: str | None) -> None:
+def test_local_ports_are_checked(tmp_path: Path, setting: str, setting_value: str, fault_kind: str | None) -> None:
     outputs = print_server_outputs()
-    outputs["sysctl"] += f"net.ipv4.ip_local_port_range = 32768 60999\nnet.ipv4.{setting} = {value}\n"
+    outputs["sysctl"] += f"net.ipv4.ip_local_port_range = 32768 60999\nnet.ipv4.{setting} = {setting_value}\n"
     faults = check_outputs(tmp_path, outputs).faults
     assert [(fault.kind, fault.location) for fault in faults] == (
-        [(kind, f"net.ipv4.{setting} = {value}")] if kind else []
+        [(fault_kind, f"net.ipv4.{setting} = {setting_value}")] if fault_kind else []
     )
 
 

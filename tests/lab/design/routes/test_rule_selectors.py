@@ -39,13 +39,13 @@ def test_rule_of_a_mark_with_selectors_is_no_rule_of_the_mark(tmp_path: Path, se
     assert "rule, line 3 only takes packets with" in fault.problem
 
 
-@pytest.mark.parametrize(("change", "text"), [
+@pytest.mark.parametrize(("change", "expected_text"), [
     ("from 10.160.0.9", "from 10.160.0.9"), ("from all to 10.150.3.0/24", "to 10.150.3.0/24"),
 ])  # fmt: skip
-def test_rule_of_a_mark_for_some_addresses_is_reported(tmp_path: Path, change: str, text: str) -> None:
+def test_rule_of_a_mark_for_some_addresses_is_reported(tmp_path: Path, change: str, expected_text: str) -> None:
     (fault,) = check_with_rule(tmp_path, MARK2.replace("from all", change), MARK2)
     assert fault.kind == "mark without a rule"
-    assert text in fault.problem
+    assert expected_text in fault.problem
 
 
 @pytest.mark.parametrize("action", ["goto 32767", "goto 40000 [unresolved]", "nop"])
@@ -61,16 +61,16 @@ def test_rule_of_a_mark_that_discards_is_reported_once(tmp_path: Path, action: s
     assert "mark 2 of gw2" in faults[0].problem
 
 
-@pytest.mark.parametrize(("rule", "kind", "text"), [
+@pytest.mark.parametrize(("rule", "fault_kind", "expected_text"), [
     (MARK2.replace("lookup 2", "lookup main"), "mark of several routers", "table main spreads them over gw1, gw2, gw3"),
     (MARK2.replace("lookup 2", "lookup 3"), "mark of another router", "leads to gw3:"),
     (MARK2.replace("lookup 2", "lookup 2 suppress_prefixlength 16"), "mark without effect", "suppress_prefixlength 16"),
     (f"900:\tfrom all lookup main\n{MARK2}", "mark without effect", "comes after rule, line 3"),
 ])  # fmt: skip
-def test_mark_led_elsewhere_is_reported(tmp_path: Path, rule: str, kind: str, text: str) -> None:
+def test_mark_led_elsewhere_is_reported(tmp_path: Path, rule: str, fault_kind: str, expected_text: str) -> None:
     faults = check_with_rule(tmp_path, rule, MARK2)
-    assert {fault.kind for fault in faults} == {kind}
-    assert text in faults[0].problem
+    assert {fault.kind for fault in faults} == {fault_kind}
+    assert expected_text in faults[0].problem
 
 
 def test_throw_route_in_the_table_of_a_mark_is_reported(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_rule_that_takes_no_packet_of_the_host_is_no_fault(tmp_path: Path, rule:
     assert check_with_rule(tmp_path, rule) == ()
 
 
-@pytest.mark.parametrize(("rule", "kind", "text"), [
+@pytest.mark.parametrize(("rule", "fault_kind", "expected_text"), [
     ("500:\tfrom all tos 0x10 lookup 1\n", "traffic diverted", "with tos 0x10"),
     ("500:\tfrom all ipproto tcp dport 988 unreachable\n", "traffic discarded", "with ipproto tcp dport 988"),
     ("500:\tnot from all fwmark 0x1 lookup 4\n", "traffic diverted", "table 4"),
@@ -97,10 +97,12 @@ def test_rule_that_takes_no_packet_of_the_host_is_no_fault(tmp_path: Path, rule:
     ("500:\tfrom all fwmark 0/0x1 lookup 2\n", "traffic diverted", "table 2"),
     ("500:\tfrom all goto 32767\n", "no route", "goto 32767"),
 ])  # fmt: skip
-def test_rule_that_takes_packets_from_the_plan_is_reported(tmp_path: Path, rule: str, kind: str, text: str) -> None:
+def test_rule_that_takes_packets_from_the_plan_is_reported(
+    tmp_path: Path, rule: str, fault_kind: str, expected_text: str
+) -> None:
     faults = check_with_rule(tmp_path, rule)
-    assert {fault.kind for fault in faults} == {kind}
-    assert text in faults[0].problem
+    assert {fault.kind for fault in faults} == {fault_kind}
+    assert expected_text in faults[0].problem
 
 
 def test_selecting_rule_does_not_hide_faults_of_other_packets(tmp_path: Path) -> None:

@@ -214,25 +214,25 @@ def test_address_before_the_planned_address_is_reported(tmp_path: Path) -> None:
     assert check_kinds(tmp_path, outputs) == []
 
 
-@pytest.mark.parametrize(("line", "kind"), [
+@pytest.mark.parametrize(("line", "fault_kind"), [
     ("10.160.15.2 via 10.160.15.1 dev bond0", "router by a detour"), ("blackhole 10.160.15.2", "traffic discarded"),
 ])  # fmt: skip
-def test_route_that_hides_a_router_is_reported(tmp_path: Path, line: str, kind: str) -> None:
+def test_route_that_hides_a_router_is_reported(tmp_path: Path, line: str, fault_kind: str) -> None:
     outputs = print_server_outputs()
     outputs["route"] += f"{line}\n"
     (fault,) = check_outputs(tmp_path, outputs).faults
-    assert fault.kind == kind
+    assert fault.kind == fault_kind
     assert "gw2 (10.160.15.2)" in fault.problem
 
 
-@pytest.mark.parametrize(("attribute", "kind"), [
+@pytest.mark.parametrize(("attribute", "fault_kind"), [
     ("mtu 1400", "MTU too small"), ("advmss 500", "segments too small"), ("initcwnd 2", "connections limited"),
 ])  # fmt: skip
-def test_attribute_of_the_connected_route_is_reported(tmp_path: Path, attribute: str, kind: str) -> None:
+def test_attribute_of_the_connected_route_is_reported(tmp_path: Path, attribute: str, fault_kind: str) -> None:
     outputs = print_server_outputs()
     line = "10.160.0.0/20 dev bond0 proto kernel"
     edit(outputs, "route", f"{line}\n", f"{line} {attribute}\n")
-    assert [fault.kind for fault in check_outputs(tmp_path, outputs).faults] == [kind]
+    assert [fault.kind for fault in check_outputs(tmp_path, outputs).faults] == [fault_kind]
 
 
 def test_interface_without_multicast_is_reported(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def check_edited(folder: Path, output: str, pattern: str, replacement: str, more
 
 
 @pytest.mark.parametrize(
-    ("output", "pattern", "replacement", "kind", "sentence"),
+    ("output", "pattern", "replacement", "fault_kind", "expected_sentence"),
     [
         ("route", MAIN, "10.150.0.0/24", "route for a part",
          "leads to 10.150.0.0/24 only by the routers, a part of 10.150.0.0/16 (hsn): packets to the other hosts, as"
@@ -56,11 +56,11 @@ def check_edited(folder: Path, output: str, pattern: str, replacement: str, more
     ],
 )  # fmt: skip
 def test_usual_mistake_is_one_fault(
-    tmp_path: Path, output: str, pattern: str, replacement: str, kind: str, sentence: str
+    tmp_path: Path, output: str, pattern: str, replacement: str, fault_kind: str, expected_sentence: str
 ) -> None:
     (fault,) = check_edited(tmp_path, output, pattern, replacement)
-    assert fault.kind == kind
-    assert sentence in fault.problem
+    assert fault.kind == fault_kind
+    assert expected_sentence in fault.problem
 
 
 @pytest.mark.parametrize(("lines", "fate"), [
@@ -186,14 +186,16 @@ def test_wrong_gateway_of_an_lnet_route_is_one_fault(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(("line", "location", "remedy"), [
+@pytest.mark.parametrize(("line", "location", "expected_remedy"), [
     ("net.ipv4.conf.bond0.rp_fliter = 2", "net.ipv4.conf.bond0.rp_fliter = 2", "write net.ipv4.conf.bond0.rp_filter"),
     ("net.ipv4.conf.bond7.rp_filter = 2", "net.ipv4.conf.bond7.rp_filter = 2", "write net.ipv4.conf.bond0.rp_filter"),
     ("net.core.no_such_thing = 1", "net.core.no_such_thing = 1", "correct its name, or remove it"),
     ("net.ipv4.conf.bond0.rp_filter = 2", "", ""), ("net.ipv4.fib_multipath_hash_seed = 20240601", "", ""),
     ("net.ipv4.conf.*.rp_filter = 2", "", ""), ("net.netfilter.nf_conntrack_max = 1048576", "", ""),
 ])  # fmt: skip
-def test_setting_that_the_host_lacks_is_reported(tmp_path: Path, line: str, location: str, remedy: str) -> None:
+def test_setting_that_the_host_lacks_is_reported(
+    tmp_path: Path, line: str, location: str, expected_remedy: str
+) -> None:
     outputs = print_server_outputs()
     files = {"99-site.conf": f"{line}\n"}
     some = check_outputs(tmp_path / "some", outputs | files)
@@ -202,7 +204,7 @@ def test_setting_that_the_host_lacks_is_reported(tmp_path: Path, line: str, loca
     outputs["sysctl"] = outputs["sysctl"].replace("net.ipv4.fib_multipath_hash_seed = 20240601\n", "")
     faults = check_outputs(tmp_path / "all", outputs | files).faults
     assert [(fault.kind, fault.location, fault.remedy) for fault in faults] == (
-        [("setting not applied", f"{location} in the configuration files", remedy)] if location else []
+        [("setting not applied", f"{location} in the configuration files", expected_remedy)] if location else []
     )
 
 
@@ -218,7 +220,7 @@ def test_route_in_the_table_of_another_router_is_one_fault(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("file_format", "name", "old", "new", "kind"),
+    ("file_format", "name", "old", "new", "fault_kind"),
     [
         ("network-scripts", "rule-bond0", "fwmark 2 table 2", "fwmark 0x12 table 2", "mark without a rule"),
         ("network-scripts", "rule6-bond0", "fwmark 2 table 2", "fwmark 0x12 table 2", "mark without a rule"),
@@ -228,7 +230,7 @@ def test_route_in_the_table_of_another_router_is_one_fault(tmp_path: Path) -> No
     ],
 )  # fmt: skip
 def test_file_next_to_live_outputs_is_compared_alone(
-    tmp_path: Path, file_format: str, name: str, old: str, new: str, kind: str
+    tmp_path: Path, file_format: str, name: str, old: str, new: str, fault_kind: str
 ) -> None:
     files = {file.rpartition("/")[2]: text for file, text in make_files_of_format(file_format).items()}
     assert check_outputs(tmp_path / "healthy", {**print_server_outputs(), **files}).faults == ()
@@ -237,7 +239,7 @@ def test_file_next_to_live_outputs_is_compared_alone(
     files[name] = files[name].replace(old, new)
     for number, live in enumerate((print_server_outputs(), {})):
         (fault,) = check_outputs(tmp_path / str(number), {**live, **files}).faults
-        assert fault.kind == kind
+        assert fault.kind == fault_kind
         assert ("in the configuration files" in fault.location) == bool(live)
 
 

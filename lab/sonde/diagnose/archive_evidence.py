@@ -49,10 +49,10 @@ class EnvironmentEvidence:
         return {"changed": list(self.changed), "equal": list(self.equal)}
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> EnvironmentEvidence:
+    def from_json(cls, evidence_document: Mapping[str, Any]) -> EnvironmentEvidence:
         return cls(
-            tuple(str(name) for name in document.get("changed", ())),
-            tuple(str(name) for name in document.get("equal", ())),
+            tuple(str(name) for name in evidence_document.get("changed", ())),
+            tuple(str(name) for name in evidence_document.get("equal", ())),
         )
 
 

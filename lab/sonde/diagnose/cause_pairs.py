@@ -86,7 +86,9 @@ def _find_hypothesis_index(model: DiagnosisModel, hypothesis_kind: str) -> int:
     return next(index for index, item in enumerate(model.hypotheses) if item.kind == hypothesis_kind)
 
 
-def _list_visible_states(model: DiagnosisModel, single: Sequence[Floats], max_strengths: int) -> CauseStates:
+def _list_visible_states(
+    model: DiagnosisModel, single_log_weights: Sequence[Floats], max_strengths: int
+) -> CauseStates:
     """Visible strengths of all causes at their most probable parts, evenly chosen if there are too many."""
     rows = [(_find_hypothesis_index(model, NOTHING), 0, 0)]
     for index, hypothesis in enumerate(model.hypotheses):
@@ -97,7 +99,7 @@ def _list_visible_states(model: DiagnosisModel, single: Sequence[Floats], max_st
             strengths = strengths[np.linspace(0, len(strengths) - 1, max_strengths).round().astype(int)]
         rows += [
             (index, int(member), int(strength))
-            for member in _list_most_probable_parts(single[index])
+            for member in _list_most_probable_parts(single_log_weights[index])
             for strength in strengths
         ]
     table = np.array(rows, dtype=np.int64)
@@ -192,35 +194,35 @@ def _list_pairs_of_groups(states: CauseStates, groups: Sequence[GroupKey]) -> tu
 def _add_unexplained_cause(
     model: DiagnosisModel,
     results: Sequence[ExperimentResult],
-    single: Sequence[Floats],
+    single_log_weights: Sequence[Floats],
     states: CauseStates,
     first_states: Indices,
     second_states: Indices,
-    log_weights: Floats,
+    pair_log_weights: Floats,
 ) -> CausePairs:
     """Adds nothing, "unexplained" alone, and "unexplained" beside the most probable causes."""
     unexplained = _find_hypothesis_index(model, UNEXPLAINED)
     firsts, seconds, added = (
         [np.zeros(1, dtype=np.int64)],
         [np.zeros(1, dtype=np.int64)],
-        [single[states.hypotheses[0]].ravel()],
+        [single_log_weights[states.hypotheses[0]].ravel()],
     )
     elements: list[int] = []
 
-    def append_drawn_causes(state: int, total_log_weight: float, drawn_log_weights: Floats) -> None:
+    def append_drawn_causes(state_index: int, total_log_weight: float, drawn_log_weights: Floats) -> None:
         """Adds the drawn causes with the largest weights, scaled so that their sum is `total_log_weight`."""
         chosen = np.argsort(-drawn_log_weights)[:_DRAWN_CAUSE_COUNT]
         numbers = len(states) + len(elements) + np.arange(len(chosen))
         elements.extend(int(number) for number in chosen)
-        firsts.append(np.full(len(chosen), state))
+        firsts.append(np.full(len(chosen), state_index))
         seconds.append(numbers)
         added.append(drawn_log_weights[chosen] + total_log_weight - np.logaddexp.reduce(drawn_log_weights[chosen]))
 
     count = model.unknown_causes.count
-    alone = single[unexplained].ravel()
+    alone = single_log_weights[unexplained].ravel()
     even = np.logaddexp(alone[:count], alone[count : 2 * count]) if count else alone
     append_drawn_causes(0, float(np.logaddexp.reduce(alone)), even)
-    for group in _list_most_probable_causes(states, first_states, second_states, log_weights) if count else ():
+    for group in _list_most_probable_causes(states, first_states, second_states, pair_log_weights) if count else ():
         rows = np.flatnonzero((states.hypotheses == group[0]) & (states.members == group[1]))
         by_state = {
             int(row): _compute_log_weights_of_drawn_causes(model, results, states, int(row), unexplained)
@@ -235,9 +237,9 @@ def _add_unexplained_cause(
         np.append(states.strengths, np.array(elements, dtype=np.int64)),
     )
     first_states, second_states = np.concatenate([first_states, *firsts]), np.concatenate([second_states, *seconds])
-    log_weights = np.concatenate([log_weights, *added])
+    pair_log_weights = np.concatenate([pair_log_weights, *added])
     groups, numbers = _number_groups_of_pairs(extended, first_states, second_states)
-    normalized = log_weights - np.logaddexp.reduce(log_weights)
+    normalized = pair_log_weights - np.logaddexp.reduce(pair_log_weights)
     return CausePairs(extended, first_states, second_states, normalized, numbers, tuple(groups))
 
 

@@ -64,13 +64,17 @@ class CounterEvidence:
         return {"observed": dict(self.observed), "runs": {name: list(counts) for name, counts in self.runs.items()}}
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> CounterEvidence:
+    def from_json(cls, evidence_document: Mapping[str, Any]) -> CounterEvidence:
         """Reads it again. Observations that are not known any more are left out."""
         return cls(
-            {name: bool(value) for name, value in document.get("observed", {}).items() if name in COUNTER_OBSERVATIONS},
+            {
+                name: bool(value)
+                for name, value in evidence_document.get("observed", {}).items()
+                if name in COUNTER_OBSERVATIONS
+            },
             {
                 name: (int(showing), int(telling))
-                for name, (showing, telling) in document.get("runs", {}).items()
+                for name, (showing, telling) in evidence_document.get("runs", {}).items()
                 if name in COUNTER_OBSERVATIONS
             },
         )

@@ -48,18 +48,18 @@ class DiagnosisResult:
         }
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> DiagnosisResult:
-        runs = tuple(RunMeasurement.from_json(run) for run in document["runs"])
+    def from_json(cls, result_document: Mapping[str, Any]) -> DiagnosisResult:
+        runs = tuple(RunMeasurement.from_json(run) for run in result_document["runs"])
         result = ExperimentResult(
-            str(document["experiment"]),
+            str(result_document["experiment"]),
             runs,
-            float(document["reference_sd"]),
-            float(document.get("part_sd", 0)),
-            {str(phase): float(value) for phase, value in document.get("scatter", {}).items()},
-            float(document.get("effect_sd", 0)),
-            {(str(phase), str(kind)): float(value) for phase, kind, value in document.get("part_scatter", ())},
+            float(result_document["reference_sd"]),
+            float(result_document.get("part_sd", 0)),
+            {str(phase): float(value) for phase, value in result_document.get("scatter", {}).items()},
+            float(result_document.get("effect_sd", 0)),
+            {(str(phase), str(kind)): float(value) for phase, kind, value in result_document.get("part_scatter", ())},
         )
-        return cls(result, str(document["origin"]), bool(document["confirms"]))
+        return cls(result, str(result_document["origin"]), bool(result_document["confirms"]))
 
 
 @dataclass(frozen=True)
@@ -86,9 +86,9 @@ class DiagnosisState:
         """Results that the probabilities follow from: those after a fix belong to another machine."""
         return [item.result for item in self.results if not item.confirms]
 
-    def with_result(self, result: ExperimentResult, origin: str, is_after_fix: bool = False) -> DiagnosisState:
+    def with_result(self, result: ExperimentResult, result_origin: str, is_after_fix: bool = False) -> DiagnosisState:
         """Returns the state with one more result."""
-        return replace(self, results=(*self.results, DiagnosisResult(result, origin, is_after_fix)))
+        return replace(self, results=(*self.results, DiagnosisResult(result, result_origin, is_after_fix)))
 
     def has_part_rates(self, run_id: str) -> bool:
         """Whether rates of single parts of this run were entered."""
@@ -157,12 +157,12 @@ class DiagnosisState:
         )
 
 
-def make_truth(faults: list[str] | tuple[str, ...], cause: str, strength: float, seed: int) -> ModeledTruth:
+def make_truth(fault_texts: list[str] | tuple[str, ...], cause: str, cause_strength: float, seed: int) -> ModeledTruth:
     """Returns a machine with these faults or this cause. Raises UserError for an unknown cause."""
     by_id = {item.id: item for item in list_causes()}
     if cause and cause not in by_id:
         raise UserError(f'There is no cause "{cause}"; there are {", ".join(by_id)}.{suggest_close_name(cause, by_id)}')
-    return ModeledTruth(tuple(str(fault) for fault in faults), by_id.get(cause), float(strength), int(seed))
+    return ModeledTruth(tuple(str(fault) for fault in fault_texts), by_id.get(cause), float(cause_strength), int(seed))
 
 
 def check_suspects(fault_names: Sequence[str]) -> tuple[str, ...]:
@@ -189,13 +189,13 @@ def check_planted_truth(machine: DiagnosedMachine, state: DiagnosisState) -> Non
         raise UserError(f"{machine.mount} cannot have the cause {truth.cause.id}; it can have {', '.join(names)}.")
 
 
-def parse_complaint(arguments: tuple[str, ...]) -> dict[str, str]:
+def parse_complaint(complaint_arguments: tuple[str, ...]) -> dict[str, str]:
     """Parses NAME=VALUE of what the complaint is about. Raises UserError for an unknown name."""
     known_names = set(DEFAULT_TRAITS) | {
         name for cause in list_causes() for effect in cause.effects for name in effect.traits
     }
     complaint: dict[str, str] = {}
-    for text in arguments:
+    for text in complaint_arguments:
         name, separator, value = text.partition("=")
         if not separator or not value or name not in known_names:
             raise UserError(

@@ -73,7 +73,7 @@ class EventEvidence:
         return [asdict(event) for event in self.events]
 
     @classmethod
-    def from_json(cls, documents: Iterable[Mapping[str, Any]]) -> EventEvidence:
+    def from_json(cls, event_documents: Iterable[Mapping[str, Any]]) -> EventEvidence:
         return cls(
             tuple(
                 EvidenceEvent(
@@ -82,14 +82,14 @@ class EventEvidence:
                     tuple(map(str, document["parts"])),
                     tuple(map(str, document["title_words"])),
                 )
-                for document in documents
+                for document in event_documents
             )
         )
 
 
-def select_events(events: Iterable[Event], since: float, until: float, system: System | None) -> EventEvidence:
-    """The events that may have happened after `since` and until `until`, seconds since 1970."""
-    interval = TimeInterval(datetime.fromtimestamp(since, UTC), datetime.fromtimestamp(until, UTC))
+def select_events(events: Iterable[Event], since_s: float, until_s: float, system: System | None) -> EventEvidence:
+    """The events that may have happened after `since_s` and until `until_s`, seconds since 1970."""
+    interval = TimeInterval(datetime.fromtimestamp(since_s, UTC), datetime.fromtimestamp(until_s, UTC))
     return EventEvidence(
         tuple(_make_evidence_event(event, system) for event in events if event.when.overlaps_interval(interval))
     )

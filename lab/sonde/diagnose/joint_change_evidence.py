@@ -63,9 +63,11 @@ class JointChangeEvidence:
         return {"origin": self.origin, "certainty": self.certainty, "histories": self.histories}
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> JointChangeEvidence:
+    def from_json(cls, evidence_document: Mapping[str, Any]) -> JointChangeEvidence:
         return cls(
-            str(document.get("origin", "")), str(document.get("certainty", "")), int(document.get("histories", 0))
+            str(evidence_document.get("origin", "")),
+            str(evidence_document.get("certainty", "")),
+            int(evidence_document.get("histories", 0)),
         )
 
 

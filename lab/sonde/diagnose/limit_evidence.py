@@ -51,10 +51,10 @@ def _has_more_load(later_facts: Mapping[str, object], earlier_facts: Mapping[str
     return (load - earlier) / processors >= _MORE_LOAD
 
 
-def read_device_limits(directory: str, root_folder: Path = Path("/")) -> dict[str, bool]:
+def read_device_limits(target_directory: str, root_folder: Path = Path("/")) -> dict[str, bool]:
     """Whether control groups limit bytes or requests of the device of a directory; empty where that cannot be read."""
     try:
-        number = os.stat(directory).st_dev
+        number = os.stat(target_directory).st_dev
         memberships = (root_folder / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
     except OSError:
         return {}

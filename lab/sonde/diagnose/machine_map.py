@@ -81,9 +81,9 @@ class DiagnosedMachine:
         """The document for the simulator."""
         return json.dumps(self.document, ensure_ascii=False, separators=(",", ":")) + "\n"
 
-    def count_nodes(self, clients: str) -> int:
+    def count_nodes(self, client_range: str) -> int:
         """Nodes that take part in an experiment for one, few or many clients."""
-        return {"one": 1, "few": min(_FEW_NODES, len(self.nodes))}.get(clients, len(self.nodes))
+        return {"one": 1, "few": min(_FEW_NODES, len(self.nodes))}.get(client_range, len(self.nodes))
 
     @cached_property
     def part_groups(self) -> tuple[PartGroup, ...]:
@@ -129,18 +129,18 @@ class _PartSignatures:
             },
         ]
 
-    def _remove_identity_members(self, member: Any, max_depth: int) -> Any:
-        if isinstance(member, str):
-            return self.make_signature(member, max_depth + 1) if member in self._parts else member
-        if isinstance(member, Mapping):
+    def _remove_identity_members(self, json_value: Any, max_depth: int) -> Any:
+        if isinstance(json_value, str):
+            return self.make_signature(json_value, max_depth + 1) if json_value in self._parts else json_value
+        if isinstance(json_value, Mapping):
             return {
                 key: self._remove_identity_members(item, max_depth)
-                for key, item in member.items()
+                for key, item in json_value.items()
                 if key not in _IDENTITY_MEMBERS
             }
-        if isinstance(member, Sequence):
-            return [self._remove_identity_members(item, max_depth) for item in member]
-        return member
+        if isinstance(json_value, Sequence):
+            return [self._remove_identity_members(item, max_depth) for item in json_value]
+        return json_value
 
 
 def _group_symmetric_parts(
@@ -168,7 +168,7 @@ def _group_symmetric_parts(
     ]
 
 
-def read_machine(system: System, mount: str = "", most_targets: int = 0) -> DiagnosedMachine:
+def read_machine(system: System, mount_name: str = "", most_targets: int = 0) -> DiagnosedMachine:
     """Returns the machine of a mount or file system; by default of the first mount with storage targets, else of the
     first local one.
 
@@ -181,12 +181,12 @@ def read_machine(system: System, mount: str = "", most_targets: int = 0) -> Diag
     owners = {target.get("file_system") for target in document.get("targets", ()) if target.get("kind") != "mdt"}
     usable = [item for item in mounts if item.get("file_system") in owners]
     usable += [item for item in mounts if item not in usable and item.get("through") == "local"]
-    candidates = [item for item in usable if mount in ("", item["id"], item["file_system"])]
+    candidates = [item for item in usable if mount_name in ("", item["id"], item["file_system"])]
     if not candidates:
         offered = ", ".join(item["id"] for item in usable)
         raise UserError(
-            f'System {system.id} has no mount "{mount}" with storage targets; it has {offered or "none"}.'
-            if mount
+            f'System {system.id} has no mount "{mount_name}" with storage targets; it has {offered or "none"}.'
+            if mount_name
             else f"System {system.id} has no local mount and none with storage targets; describe [[targets]] and"
             ' [[mounts]], or a mount with through = "local".'
         )
@@ -226,20 +226,22 @@ def _find_targets_by_recorded_name(system: System, file_system: str) -> dict[str
 
 
 def _make_local_machine(
-    document: Mapping[str, Any], mount: Mapping[str, Any], most_targets: int = 0
+    system_document: Mapping[str, Any], mount_table: Mapping[str, Any], most_targets: int = 0
 ) -> DiagnosedMachine:
     """A file system of one node, whose storage is one part. Raises UserError when a number of targets is requested."""
     if most_targets:
-        raise UserError(f"{mount['id']} is a local file system without storage targets; leave out --targets.")
-    nodes = tuple(mount.get("on", ()))[:1]
+        raise UserError(f"{mount_table['id']} is a local file system without storage targets; leave out --targets.")
+    nodes = tuple(mount_table.get("on", ()))[:1]
     return DiagnosedMachine(
         document={
-            "nodes": [item for item in document.get("nodes", ()) if item["id"] in nodes],
-            "file_systems": [item for item in document["file_systems"] if item["id"] == mount["file_system"]],
-            "mounts": [{**mount, "on": list(nodes)}],
+            "nodes": [item for item in system_document.get("nodes", ()) if item["id"] in nodes],
+            "file_systems": [
+                item for item in system_document["file_systems"] if item["id"] == mount_table["file_system"]
+            ],
+            "mounts": [{**mount_table, "on": list(nodes)}],
         },
-        mount=mount["id"],
-        file_system=mount["file_system"],
+        mount=mount_table["id"],
+        file_system=mount_table["file_system"],
         targets=(),
         nodes=nodes,
         node_count=1,
@@ -247,25 +249,31 @@ def _make_local_machine(
     )
 
 
-def make_directory_machine(directory: str) -> DiagnosedMachine:
+def make_directory_machine(target_directory: str) -> DiagnosedMachine:
     """The machine of a directory on this node, without a system file."""
-    mount = {"id": directory, "file_system": directory, "path": directory, "through": "local", "on": ["localhost"]}
-    return _make_local_machine({"nodes": [{"id": "localhost"}], "file_systems": [{"id": directory}]}, mount)
+    mount = {
+        "id": target_directory,
+        "file_system": target_directory,
+        "path": target_directory,
+        "through": "local",
+        "on": ["localhost"],
+    }
+    return _make_local_machine({"nodes": [{"id": "localhost"}], "file_systems": [{"id": target_directory}]}, mount)
 
 
 def _select_targets_of_complete_units(
-    document: Mapping[str, Any], target_tables: Sequence[Mapping[str, Any]], min_count: int
+    system_document: Mapping[str, Any], target_tables: Sequence[Mapping[str, Any]], min_count: int
 ) -> list[Mapping[str, Any]]:
     """Returns the first targets, with those that share a unit with them: rates of targets follow from their units."""
     chosen = {item["id"] for item in target_tables[:min_count]}
-    for unit in document.get("units", ()):
+    for unit in system_document.get("units", ()):
         if chosen & set(unit.get("targets", ())):
             chosen |= set(unit["targets"])
     return [item for item in target_tables if item["id"] in chosen]
 
 
 def _reduce_system_document(
-    document: Mapping[str, Any],
+    system_document: Mapping[str, Any],
     mount_table: Mapping[str, Any],
     target_tables: Sequence[Mapping[str, Any]],
     node_names: Sequence[str],
@@ -275,25 +283,27 @@ def _reduce_system_document(
 
     `kept_share` of the targets remain, so the same share of the file system's peak does.
     """
-    kinds = {part["id"]: kind for kind, parts in document.items() if isinstance(parts, list) for part in parts}
-    parts = {part["id"]: part for items in document.values() if isinstance(items, list) for part in items}
+    kinds = {part["id"]: kind for kind, parts in system_document.items() if isinstance(parts, list) for part in parts}
+    parts = {part["id"]: part for items in system_document.values() if isinstance(items, list) for part in items}
     needed: set[str] = {mount_table["id"], mount_table["file_system"], *node_names}
     pending = [*(target["id"] for target in target_tables), mount_table["file_system"], *node_names]
     pending += [
         name for key, value in mount_table.items() if key not in ("on",) for name in _find_part_names(value, parts)
     ]
-    pending += [router["id"] for router in document.get("routers", ())]
-    pending += [link["id"] for kind in ("links", "paths") for link in document.get(kind, ())]
+    pending += [router["id"] for router in system_document.get("routers", ())]
+    pending += [link["id"] for kind in ("links", "paths") for link in system_document.get(kind, ())]
     remaining = {target["id"] for target in target_tables}
-    pending += [unit["id"] for unit in document.get("units", ()) if remaining & set(unit.get("targets", ()))]
-    pending += [server["id"] for server in document.get("servers", ()) if {"mds", "mgs"} & set(server.get("roles", ()))]
+    pending += [unit["id"] for unit in system_document.get("units", ()) if remaining & set(unit.get("targets", ()))]
+    pending += [
+        server["id"] for server in system_document.get("servers", ()) if {"mds", "mgs"} & set(server.get("roles", ()))
+    ]
     while pending:
         name = pending.pop()
         needed.add(name)
         found_names = _find_part_names({key: value for key, value in parts[name].items() if key != "id"}, parts)
         pending += [other for other in found_names if other not in needed and kinds[other] not in ("nodes", "mounts")]
     reduced: dict[str, Any] = {}
-    for kind, items in document.items():
+    for kind, items in system_document.items():
         if not isinstance(items, list):
             reduced[kind] = items
         elif kind not in ("telemetry", "logs", "pools"):
@@ -306,12 +316,12 @@ def _reduce_system_document(
     return reduced
 
 
-def _find_part_names(member: Any, part_tables: Mapping[str, Any]) -> list[str]:
+def _find_part_names(json_value: Any, part_tables: Mapping[str, Any]) -> list[str]:
     """Ids of parts anywhere in a value."""
-    if isinstance(member, str):
-        return [member] if member in part_tables else []
-    if isinstance(member, Mapping):
-        return [name for item in member.values() for name in _find_part_names(item, part_tables)]
-    if isinstance(member, list):
-        return [name for item in member for name in _find_part_names(item, part_tables)]
+    if isinstance(json_value, str):
+        return [json_value] if json_value in part_tables else []
+    if isinstance(json_value, Mapping):
+        return [name for item in json_value.values() for name in _find_part_names(item, part_tables)]
+    if isinstance(json_value, list):
+        return [name for item in json_value for name in _find_part_names(item, part_tables)]
     return []

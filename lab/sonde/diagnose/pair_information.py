@@ -66,23 +66,23 @@ def _prepend_healthy_state(used_states: Indices, pair_positions: Indices) -> tup
 
 def _compute_densities(
     combined_predictions: CombinedPredictions,
-    alternatives: Indices,
+    alternative_indices: Indices,
     noise_model: NoiseModel,
     generator: np.random.Generator,
 ) -> Floats:
     """Draws a result under each of some alternatives, and returns its log density under all: draws are first."""
-    total = np.zeros((len(alternatives), len(combined_predictions.rates)))
+    total = np.zeros((len(alternative_indices), len(combined_predictions.rates)))
     if combined_predictions.phases:
         factors = np.stack(
-            [noise_model.draw_run_deviations(generator, len(combined_predictions.phases)) for _ in alternatives]
+            [noise_model.draw_run_deviations(generator, len(combined_predictions.phases)) for _ in alternative_indices]
         )
-        errors = generator.normal(size=factors.shape) * combined_predictions.rates_sd[alternatives]
-        values = combined_predictions.rates[alternatives] + errors + factors
+        errors = generator.normal(size=factors.shape) * combined_predictions.rates_sd[alternative_indices]
+        values = combined_predictions.rates[alternative_indices] + errors + factors
         total += noise_model.compute_log_density_of_run(
             values[:, None, :] - combined_predictions.rates, combined_predictions.rates_sd
         )
     for predictions in combined_predictions.vectors.values():
-        parts = _draw_parts(predictions, alternatives, noise_model, generator)
+        parts = _draw_parts(predictions, alternative_indices, noise_model, generator)
         parts -= np.median(parts, axis=1)[:, None]
         for number, row in enumerate(parts):
             total[number] += np.logaddexp.reduce([
@@ -90,7 +90,7 @@ def _compute_densities(
                 for item in predictions
             ])  # fmt: skip
     for share in combined_predictions.messages.values():
-        is_logged = generator.random(len(alternatives)) < share[alternatives]
+        is_logged = generator.random(len(alternative_indices)) < share[alternative_indices]
         total += np.where(is_logged[:, None], np.log(share), np.log(1 - share))
     return total
 

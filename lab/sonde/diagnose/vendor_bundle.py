@@ -30,10 +30,10 @@ _BUNDLED_LINE_TYPES = ("phase_begin", "phase_end", "series", "histogram", "nodes
 class Redaction:
     """Replaces names of hosts by kind and number, in the same way everywhere."""
 
-    def __init__(self, document: Mapping[str, Any], other_hosts: tuple[str, ...] = ()) -> None:
+    def __init__(self, system_document: Mapping[str, Any], other_hosts: tuple[str, ...] = ()) -> None:
         names: dict[str, str] = {}
         for kind, word in _HOST_NOUNS.items():
-            for number, part in enumerate(document.get(kind, ()), start=1):
+            for number, part in enumerate(system_document.get(kind, ()), start=1):
                 names[str(part["id"])] = f"{word}-{number}"
         for host in other_hosts:
             names.setdefault(host, f"host-{len(names) + 1}")
@@ -42,21 +42,21 @@ class Redaction:
         alternatives = "|".join(re.escape(name) for name in longest_first) or r"(?!)"
         self._pattern = re.compile(rf"(?<!\w)(?:{alternatives})(?!\w)")
 
-    def redact_text(self, text: str) -> str:
+    def redact_text(self, report_text: str) -> str:
         """Returns the text without names of hosts."""
-        return self._pattern.sub(lambda match: self._names[match[0]], text)
+        return self._pattern.sub(lambda match: self._names[match[0]], report_text)
 
-    def redact_document(self, member: Any) -> Any:
+    def redact_document(self, json_value: Any) -> Any:
         """Returns the document without names and addresses of hosts."""
-        if isinstance(member, Mapping):
+        if isinstance(json_value, Mapping):
             return {
                 self.redact_text(str(key)): self.redact_document(item)
-                for key, item in member.items()
+                for key, item in json_value.items()
                 if key not in _OMITTED_MEMBERS
             }
-        if isinstance(member, list | tuple):
-            return [self.redact_document(item) for item in member]
-        return self.redact_text(member) if isinstance(member, str) else member
+        if isinstance(json_value, list | tuple):
+            return [self.redact_document(item) for item in json_value]
+        return self.redact_text(json_value) if isinstance(json_value, str) else json_value
 
 
 def build_vendor_bundle(session: DiagnosisSession, archive: Archive, bundle_file: Path) -> list[str]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which characters the names of a system file may hold when scripts and configuration files are made from them.
+"""Forms of the names in a system file that scripts and configuration files may contain.
 
 Generated scripts quote every value. The grammar is a second barrier, and the only one for formats that cannot quote.
 """

@@ -39,7 +39,7 @@ class _Load:
 
 @dataclass(frozen=True)
 class BandwidthStage:
-    """What one stage allows, in bytes/s; None is unknown. `part` is the slowest part, `how` the arithmetic."""
+    """Maximum rates of one stage, in bytes/s; None if unknown. `part` is the slowest part, `how` the arithmetic."""
 
     name: str
     parts: int

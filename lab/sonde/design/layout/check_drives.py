@@ -66,7 +66,7 @@ def _check_zones(observed_storage: ObservedStorage, disk: ObservedDisk) -> Itera
 
 
 def _describe_use(observed_storage: ObservedStorage, disk: ObservedDisk) -> str:
-    """What uses a drive in a way that needs random writes; empty when nothing does."""
+    """Names the use of a drive that needs random writes; empty if there is none."""
     for other in observed_storage.disks.values():
         names = {find_disk_of_partition(observed_storage, name)
                  for name in (*other.members, *other.settings.get("spare_devices", "").split())}  # fmt: skip

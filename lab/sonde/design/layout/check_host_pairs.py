@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares hosts that see the same LUNs: settings of maps and paths that one of them has throughout, and the other
-not."""
+"""Compares hosts that see the same LUNs: settings that all maps and paths of one host have and those of the other host
+lack."""
 
 from __future__ import annotations
 

@@ -84,7 +84,8 @@ def _count_explanations(fault: LayoutFault) -> tuple[int, int]:
 def _find_shared_faults(
     storage_by_host: Mapping[str, ObservedStorage], merged_targets: ObservedStorage, written: Sequence[WrittenAttribute]
 ) -> list[LayoutFault | CheckedItem]:
-    """What is wrong with the targets of all hosts together; one that two hosts have mounted is no index used twice."""
+    """Faults of the targets of all hosts together. A target that two hosts have mounted does not count as a duplicate
+    index."""
     mounted = tuple(_find_targets_on_several_hosts(storage_by_host, merged_targets))
     names = {fault.location for fault in mounted}
     differences = find_attribute_differences(merged_targets)

@@ -285,7 +285,7 @@ def _check_drives(
 def _compare_drive(
     disk: ObservedDisk, planned: _PlannedDrives, *, is_mixed: bool
 ) -> Iterator[tuple[str, str, str, str, str]]:
-    """What differs from the planned drives: title, attribute, observed and planned value, and cost."""
+    """Differences from the planned drives: title, attribute, observed and planned value, and cost."""
     # a LUN shows the sectors that its controller emulates, and its rotational flag says nothing of the drives behind
     if planned.are_disks and not is_mixed and disk.flash is not None and planned.flash == {not disk.flash}:
         observed, expected = ("flash", "a rotating drive") if disk.flash else ("a rotating drive", "flash")

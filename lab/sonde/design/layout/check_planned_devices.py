@@ -38,7 +38,7 @@ _TARGET_LABEL_PATTERN = re.compile(r"\w+-(?:OST|MDT)[0-9a-f]{4}")
 
 @dataclass(frozen=True)
 class _DeviceUse:
-    """What is on a device: subject of the comparison, name in a sentence, and cost and remedy of another device."""
+    """Use of a device: subject of the comparison, name in a sentence, and cost and remedy if another device is used."""
 
     subject: str
     owner: str
@@ -69,8 +69,8 @@ def find_device_faults(
     written: Sequence[WrittenAttribute],
     mount_points: Collection[str] = (),
 ) -> Iterator[LayoutFault | CheckedItem]:
-    """Devices that are not where the plan puts them. What no output identifies is not compared. `mount_points` are
-    those that the plan has on any node."""
+    """Devices that are not where the plan puts them. Devices that no output identifies are not compared. `mount_points`
+    are those that the plan has on any node."""
     names = {attribute.value for attribute in written if attribute.key == ("mkfs.lustre", "--fsname")}
     yield from _compare_client_mounts(observed_storage.file_systems, names, mount_points)
     yield from _compare_mount_sources(observed_storage.file_systems, names, written)

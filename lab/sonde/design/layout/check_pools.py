@@ -231,7 +231,7 @@ def _parse_scrub_time(pool: ObservedFileSystem) -> datetime | None:
 
 
 def describe_unknown_scrub(pool: ObservedFileSystem, date: str) -> str:
-    """What is not known of the age of the last scrub, or empty."""
+    """States that the age of the last scrub is unknown; empty if it is known."""
     is_unknown = _parse_scrub_time(pool) is not None and not date
     return f"the age of the last scrub of {pool.location}: no output of date shows when it was looked at" * is_unknown
 
@@ -256,7 +256,8 @@ def _check_scrub(pool: ObservedFileSystem, date: str) -> Iterator[LayoutFault | 
 
 
 def _check_status(pool: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
-    """What zpool says of a pool that is online and has counted no error: those have faults of their own."""
+    """Faults from the status text of a pool that is online and has no counted errors; pools with errors have other
+    faults."""
     status, is_online = pool.facts.get("status", ""), pool.facts.get("state", "") == "ONLINE"
     counts_errors = any(vdev.read_errors or vdev.write_errors or vdev.checksum_errors for vdev in pool.vdevs)
     if status:

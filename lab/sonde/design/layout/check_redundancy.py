@@ -146,7 +146,7 @@ def _read_disk_count(disk: ObservedDisk, fact_name: str) -> int | None:
 
 
 def _describe_margin(disk: ObservedDisk, lost: int) -> str:
-    """What the loss of another drive costs."""
+    """States the consequence of the loss of another drive."""
     tolerated = _TOLERATED_FAILURES.get(disk.level)
     if tolerated is None:
         return "the loss of the copy of the same data loses it"

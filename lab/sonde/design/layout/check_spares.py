@@ -52,7 +52,7 @@ def find_pool_spare_faults(observed_storage: ObservedStorage) -> Iterator[Layout
 
 
 def list_unknown_spare_groups(observed_storage: ObservedStorage) -> list[str]:
-    """What is not known of arrays that may share spares."""
+    """Lists facts that are unknown about arrays that may share spares."""
     names = [array.name for array in _list_arrays(observed_storage) if _may_share_spares(observed_storage, array)]
     if not names:
         return []

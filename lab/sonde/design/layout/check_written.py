@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares the attributes that the scripts of a plan write with the observed ones, and lists those not compared.
 
-`COMPARISONS` has a row for every option of every command that a script may hold: what compares it, or why nothing does.
+`COMPARISONS` has a row for each option of each command in a script: its comparison, or the reason why there is none.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ _SET = "set it as the script of sonde layout plan does"
 
 @dataclass(frozen=True)
 class AttributeComparison:
-    """What compares an attribute: `subject` is that of the comparisons. Without `observe` another rule makes them."""
+    """How an attribute is compared: `subject` is the subject of its comparisons. Without `observe` another rule makes
+    them."""
 
     subject: str
     observe: Observer | None = None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers of a plan with their arithmetic, so that a reader can verify each one."""
+"""Numbers of a plan with their arithmetic, so that a reader can verify each number."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether an observed device is the one that a plan names by a path: by links in /dev, WWN, serial number or name."""
+"""Determines whether an observed device is the one that a plan names by a path: by links in /dev, WWN, serial number or
+name."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which drives are in use: others, like a USB stick, have no settings that matter to storage."""
+"""Determines which drives are in use. Settings of unused drives, for example a USB stick, do not matter."""
 
 from __future__ import annotations
 

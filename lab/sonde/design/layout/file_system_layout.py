@@ -79,7 +79,7 @@ def compute_layout(system: System, file_system_id: str, failed_parts: tuple[str,
 
 
 def _find_log_of_volume(system: System, device_ids: Sequence[str]) -> str | None:
-    """What the volume below a file system has for its log."""
+    """The log device of the volume below a file system."""
     volumes = [each for each in device_ids if system.get_part(each).kind == "volumes"]
     return system.find_first_reference(volumes[0], "log") if len(volumes) == 1 else None
 

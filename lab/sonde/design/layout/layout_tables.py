@@ -32,7 +32,7 @@ def format_size_or_unknown(size_bytes: int | None) -> str:
 
 
 def describe_devices(layout: FileSystemLayout) -> str:
-    """What a file system is on, like "2 x 8+1, striped"."""
+    """Describes the devices of a file system, for example "2 x 8+1, striped"."""
     devices = layout.devices
     if not devices:
         return f"{format_count_with_noun(len(layout.targets), 'target')}; their devices are not described"

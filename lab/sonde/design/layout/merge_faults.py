@@ -100,8 +100,8 @@ RULES: Sequence[CauseRule] = (
 def merge_faults(
     faults_and_checked_items: Iterable[LayoutFault | CheckedItem], observed_storage: ObservedStorage
 ) -> list[LayoutFault | CheckedItem]:
-    """The results with one fault for each cause. What a rule and the plan both say of an attribute is one fault, and
-    so is what is said of several parts in the same words."""
+    """The results with one fault for each cause. Faults by a rule and by the plan about one attribute become one fault,
+    as do equal faults of several parts."""
     remaining = drop_repeated_differences(faults_and_checked_items)
     items = [each for each in remaining if not isinstance(each, LayoutFault)]
     faults = _join_equal_faults([each for each in remaining if isinstance(each, LayoutFault)])

@@ -36,7 +36,7 @@ class Observation:
 
 @dataclass(frozen=True)
 class PlanView:
-    """What was observed, the file systems that the plan is for, and everything that its scripts write."""
+    """The observed storage, the file systems that the plan is for, and all attributes that its scripts write."""
 
     storage: ObservedStorage
     file_systems: tuple[ObservedFileSystem, ...]

@@ -43,8 +43,8 @@ _RESERVE = {"LVM": MIB, "md": MD_RESERVE}
 
 @dataclass(frozen=True)
 class LayoutPlan:
-    """A planned layout. `system` includes the parts in `new_parts`. `unmet` describes requirements that cannot be met,
-    `notes` what a reader must know."""
+    """A planned layout. `system` includes the parts in `new_parts`. `unmet` describes requirements that cannot be met;
+    `notes` are remarks for the reader."""
 
     system: System
     file_systems: tuple[FileSystemLayout, ...]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which observed file systems a plan is for; targets of Lustre by their role: those of metadata are planned on other
-devices than those of data."""
+"""Selects the observed file systems that a plan is for, and the targets of Lustre by role: metadata targets are planned
+on other devices than data targets."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong with the rules, routes and settings of a host, compared with the fabrics that it belongs to.
+"""Finds faults of the rules, routes and settings of a host by comparison with the fabrics that it belongs to.
 
 Nothing here sends packets: `check_host_routes` evaluates the tables that it gets, counts what it compared, and lists
 the parts that it did not get.

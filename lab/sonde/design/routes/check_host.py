@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks everything that the files of a host say: IP routes, LNet, or both, and lists what no check read."""
+"""Checks all data in the files of a host: IP routes, LNet, or both, and lists the data that no check reads."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _check_absent_settings(
 
 
 def _list_not_given(host_tables: HostTables, other_tables: HostTables | None) -> tuple[str, ...]:
-    """What a check reads that few hosts have, where its output was not given."""
+    """Lists inputs of a check that few hosts have and that were not given."""
     is_one_sided = bool(host_tables.neighbors) and other_tables is None
     neighbors = (f"{_LINK_ADDRESSES} (the system file has none; --other-side)",) if is_one_sided else ()
     bond_ports = [details for details in host_tables.link_details.values() if details.is_bond_port]
@@ -138,8 +138,8 @@ def _list_not_given(host_tables: HostTables, other_tables: HostTables | None) ->
 
 
 def _select_configuration_faults(configuration_check: RouteCheck, live_check: RouteCheck) -> RouteCheck:
-    """The faults of the configuration files that the live host has not, marked as such. What these files do not set
-    may be in others, so that is no fault."""
+    """The faults of the configuration files that the live host has not, marked as such. Settings that these files lack
+    may be in other files, so they are no faults."""
     live_faults = {(fault.kind, fault.location) for fault in live_check.faults}
     return replace(
         configuration_check,

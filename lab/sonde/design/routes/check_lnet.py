@@ -33,8 +33,8 @@ def check_lnet_tables(
     other_tables: HostTables | None = None,
     moved_devices: Mapping[str, str] | None = None,
 ) -> Iterator[RouteFault | CheckedItem]:
-    """Faults of everything that is known of the LNet of a network, a host or a class of hosts. `moved_devices` are the
-    interfaces that a host uses in place of the planned ones. Raises UserError for a name without LNet."""
+    """Checks all known tables of the LNet of a network, a host or a class of hosts. `moved_devices` are the interfaces
+    that a host uses in place of the planned ones. Raises UserError for a name without LNet."""
     if host_tables.lnet_routes is not None:
         local_networks = {_get_lnet_network(interface.nid) for interface in host_tables.lnet_interfaces or ()}
         yield from check_lnet_routes(system, network_or_host, host_tables.lnet_routes, local_networks)
@@ -54,7 +54,7 @@ def check_lnet_tables(
 
 
 def list_unknown_lnet(system: System, network_or_host: str, host_tables: HostTables) -> tuple[str, ...]:
-    """What is not known of the LNet of a host, where the system has LNet routers."""
+    """Lists the LNet tables of a host that are unknown, if the system has LNet routers."""
     if not any(_is_lnet_router(system, router) for router in system.list_part_ids("routers")):
         return ()
     if not _find_lnet_hosts(system, network_or_host):

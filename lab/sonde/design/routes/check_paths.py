@@ -41,8 +41,8 @@ def find_path_faults(
 
 
 def _list_source_addresses(host_view: HostView, host_tables: HostTables) -> list[IpAddress | None]:
-    """No source address, as a program sends that binds none, and the addresses of the host on this side: the kernel
-    asks again with the address that the first answer gave."""
+    """The source addresses to look up: none, for a program that binds no address, and the addresses of the host on this
+    side, because the kernel repeats the lookup with the source address of the first result."""
     selected = [rule.source for rule in host_tables.rules or () if rule.source != "all"]
     if not selected:
         return [None]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong with the rules of a host, and with the tables that they lead to."""
+"""Finds faults of the rules of a host and of the tables that they lead to."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _describe_unused_tables(host_views: Sequence[HostView], tables: Sequence[str
 
 
 def _describe_route_in_other_table(host_views: Sequence[HostView], host_tables: HostTables, table_name: str) -> str:
-    """Which other table has the route by the router of a table besides its own, as the end of a sentence; "" for
+    """Names another table that has the route through the router of a table, as the end of a sentence; "" if there is
     none."""
     for gateway, router in _map_routers_by_gateway(host_views).items():
         for route in host_tables.routes or () if str(router.table) == table_name else ():
@@ -174,7 +174,8 @@ def _compare_router_tables(
 
 
 def find_rule_faults(host_views: Sequence[HostView], host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
-    """Rules that match nothing, lead nowhere or come too late. What they divert follows from the lookup of paths."""
+    """Rules that match nothing, lead nowhere or come too late. The lookup of paths finds the packets that they
+    divert."""
     if host_tables.rules is None:
         return
     if not any(rule.table == "local" for rule in host_tables.rules) and any(

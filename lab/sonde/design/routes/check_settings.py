@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong with the settings of a host: kernel options, sysctls; and everything that a router needs."""
+"""Finds faults of the settings of a host (kernel options and sysctls), and missing settings of a router."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def read_number_setting(settings: Mapping[str, str], setting_name: str) -> int |
 def read_interface_setting(
     settings: Mapping[str, str], device_name: str, setting_name: str
 ) -> tuple[int | None, int | None]:
-    """The value of net.ipv4.conf for all devices and for one."""
+    """The values of a setting in net.ipv4.conf: for all devices, and for one device."""
     return (
         read_number_setting(settings, f"net.ipv4.conf.all.{setting_name}"),
         read_number_setting(settings, f"net.ipv4.conf.{device_name}.{setting_name}"),

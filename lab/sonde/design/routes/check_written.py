@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which options of the files of a plan a check compared, and why it did not compare the others.
+"""Lists the options in the files of a plan that a check did not compare, with the reasons.
 
 `COMPARISONS` and `REASONS` together have a row for every option of every format.
 """

@@ -135,7 +135,7 @@ def _parse_networkd_file(file_text: str, file_name: str) -> HostTables:
 
 
 def _list_inactive_profiles(link_values: Mapping[str, str], file_name: str) -> Iterator[InactiveProfile]:
-    """What the section Link says against using the file at the start."""
+    """Reasons in the section Link why the file is not used at the start."""
     effect = "systemd-networkd does not {} at the start of the host, and then there are none of its routes"
     if (text := link_values.get("Unmanaged", "no")).lower() in _TRUE:
         yield InactiveProfile(
@@ -210,7 +210,8 @@ def _parse_keyfile(file_text: str, file_name: str) -> HostTables:
 
 
 def _list_inactive_parts(section_name: str, values: Mapping[str, str], file_name: str) -> Iterator[InactiveProfile]:
-    """What a section of a keyfile says against applying its profile, or its routes of one IP version, at the start."""
+    """Reasons in a section of a keyfile why its profile, or its routes of one IP version, are not applied at the
+    start."""
     effect = "NetworkManager does not {} at the start of the host, and then there are none of its routes"
     if section_name == "connection" and (text := values.get("autoconnect", "true")).lower() in _FALSE:
         yield InactiveProfile(

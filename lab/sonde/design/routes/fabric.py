@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which hosts have to reach which through which routers: the part of a system file that routes are planned from."""
+"""A fabric: the hosts of two networks and the routers between them, from which routes are planned."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def _group_hosts_into_classes(
 
 
 def _read_settings(system: System, host_id: str) -> tuple[dict[str, str], dict[str, str]]:
-    """Sysctls and kernel options among the settings of a host."""
+    """Divides the settings of a host into sysctls and kernel options."""
     settings = getattr(system.get_part(host_id).table, "settings", None) or {}
     setting_texts = {
         name: ("y" if value else "n") if isinstance(value, bool) else str(value) for name, value in settings.items()

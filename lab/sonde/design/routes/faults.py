@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a check of routes found, what it compared, and what it had no data about."""
+"""Result of a check of routes: faults, comparisons, and subjects without data."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which router a flow takes: Linux's flow hash and its choice of a next hop, for any number of flows at once.
+"""Predicts the router of each flow by Linux's flow hash and choice of a next hop, for any number of flows at once.
 
 The kernel (``fib_multipath_hash`` and ``flow_hash_from_keys_seed``, Linux 6.11 and later) hashes addresses, and with
 policy 1 ports and protocol too. With policy 0 IPv6 hashes protocol and flow label; each connection and each direction

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which routers work, as one host sees them, and the multipath route that names only those.
+"""Determines from one host which routers work, and restricts the multipath route to those.
 
 Every `usual_interval_s` the host probes each router twice, by packets that the router's own table leads through it:
 once for an answer of the router itself, once for an answer of a host on the other network. A router leaves the route
@@ -52,7 +52,7 @@ class HealthCheckTiming:
 
 @dataclass
 class RouterHealth:
-    """Which routers the route should name, by index, from the rounds so far."""
+    """Determines which routers (by index) the route should name, from the rounds so far."""
 
     routers: int
     timing: HealthCheckTiming
@@ -77,9 +77,9 @@ class RouterHealth:
 
 
 def evaluate_answers(router_answers: Sequence[bool], host_answers: Sequence[Sequence[bool]]) -> list[bool]:
-    """Which routers are good in one round. `router_answers` are those of the routers themselves, `host_answers` those
-    of hosts of the other network: a list for each host, an entry for each router. A host without any answer is
-    ignored."""
+    """Determines which routers are good in one round. `router_answers` are those of the routers themselves,
+    `host_answers` those of hosts of the other network: a list for each host, an entry for each router. A host without
+    any answer is ignored."""
     reachable_hosts = [answers for answers in host_answers if any(answers)]
     return [
         router_answered and (not reachable_hosts or any(answers[index] for answers in reachable_hosts))
@@ -196,8 +196,8 @@ def _read_arrival(ancillary: Sequence[tuple[int, int, bytes]]) -> float:
 
 @dataclass(frozen=True)
 class WatchedRoutes:
-    """What a host probes: the addresses of the routers on the other network, and hosts there that answer. `plan` is the
-    plan of the probing host."""
+    """Targets that a host probes: addresses of the routers on the other network, and hosts there that answer. `plan` is
+    the plan of the probing host."""
 
     plan: HostPlan
     router_addresses: tuple[str, ...]

@@ -194,7 +194,8 @@ class HostTables:
 
     @property
     def has_lnet_states(self) -> bool:
-        """Whether LNet said what is up: its configuration files do not."""
+        """Whether the states of interfaces and routes are known: LNet prints them, its configuration files lack
+        them."""
         states = [route.is_up for route in self.lnet_routes or ()]
         states += [interface.is_up for interface in self.lnet_interfaces or ()]
         return any(state is not None for state in states)
@@ -298,7 +299,7 @@ def _merge_mappings(
 
 
 def get_routing_table_name(table_text: str) -> str:
-    """The name of a table of the kernel, or the text itself."""
+    """Converts the number of a routing table of the kernel to its name; other texts are returned unchanged."""
     return _TABLE_NAMES.get(table_text, table_text)
 
 
@@ -340,7 +341,7 @@ def _find_listing_version(rules: Sequence[ObservedRule]) -> int | None:
 
 
 def describe_rule_selectors(rule: ObservedRule) -> str:
-    """Which packets a rule selects beyond addresses and marks, with a space before it; "" for all packets."""
+    """Describes the selectors of a rule besides addresses and marks, with a leading space; "" for all packets."""
     texts = [rule.selectors, f"iif {rule.interface}" if rule.interface not in ("", LOOPBACK) else ""]
     selected = " ".join(text for text in texts if text)
     if not selected:

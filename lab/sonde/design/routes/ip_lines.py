@@ -132,8 +132,8 @@ def parse_route_line(tokens: Sequence[str], output_origin: str, ip_version: int 
 
 
 def _split_route_and_next_hops(tokens: Sequence[str]) -> tuple[dict[str, str], set[str], list[ObservedHop]]:
-    """The attributes and flags of the route itself, and its next hops. What follows the last hop belongs to the
-    route, as does what no member of a hop holds."""
+    """The attributes and flags of the route itself, and its next hops. Words after the last hop, and words that no
+    member of a hop holds, belong to the route."""
     hop_starts = [index for index, token in enumerate(tokens) if token == "nexthop"]  # nosec B105 # no password
     hops = []
     attributes, flags = _parse_route_attributes(tokens[1 : hop_starts[0]] if hop_starts else tokens[1:])

@@ -182,7 +182,7 @@ def _read_vlan_data(json_row: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _read_bond_state(json_row: Mapping[str, Any]) -> dict[str, Any]:
-    """What LACP says of a bond or of a port of one, by the members of `LinkDetails`; only `ip -d` prints it."""
+    """State of LACP on a bond or on a port of a bond, by the members of `LinkDetails`; only `ip -d` prints it."""
     link = json_row.get("linkinfo") or {}
     if link.get("info_kind") == "bond":
         data = link.get("info_data") or {}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which route the kernel takes to an address: rules by preference, then the longest prefix, then the lowest metric.
+"""Looks up the route that the kernel takes to an address: rules by preference, then the longest prefix, then the lowest
+metric.
 
 Source: Linux, net/core/fib_rules.c, net/ipv4/fib_trie.c, net/ipv6/route.c; tests compare with ``ip route get``.
 """

@@ -33,7 +33,7 @@ _DEFAULT_WINDOW_SCALE = "1"
 
 @dataclass(frozen=True)
 class SettingFinding:
-    """One sysctl that should not stay as it is, and why."""
+    """A sysctl that should be changed, with the reason."""
 
     name: str
     value: str
@@ -182,7 +182,7 @@ def list_audited_settings(settings: Mapping[str, str]) -> list[str]:
 
 
 def audit_settings(settings: Mapping[str, str]) -> list[SettingFinding]:
-    """What is wrong among the sysctls of a host, in their order. `kernel.osrelease` among them states the kernel."""
+    """Faults among the sysctls of a host, in their order. `kernel.osrelease` among them states the kernel."""
     findings = []
     for name, value in settings.items():
         check = _CHECKS.get(name)

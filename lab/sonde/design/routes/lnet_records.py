@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What LNet knows: its routes, its network interfaces and other hosts."""
+"""Records of LNet: routes, network interfaces and peers."""
 
 from __future__ import annotations
 

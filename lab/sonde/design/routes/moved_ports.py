@@ -18,8 +18,8 @@ MISSING_INTERFACE = "interface missing"
 
 @dataclass(frozen=True)
 class MovedPort:
-    """The interface that has a host's addresses of one network instead of the planned one. `is_used` says that its
-    routes through the routers leave by this interface too, as far as they are known."""
+    """The interface that has a host's addresses of one network instead of the planned one. `is_used`: its known routes
+    through the routers use this interface, too."""
 
     host_view: HostView
     device: str

@@ -39,7 +39,7 @@ _ORDER_SEED = 1
 
 
 class RoundTripProbe(Protocol):
-    """What measures one round trip."""
+    """A function that measures one round trip."""
 
     def measure_round_trip(self, address: str, mark: int, wait_s: float) -> float | None: ...
 
@@ -141,7 +141,7 @@ def _compare_with_peers(
 
 
 def describe_latency_fault(path: PathLatency) -> str:
-    """What is wrong with a path, in one sentence; "" when nothing is."""
+    """Describes the fault of a path in one sentence; "" without a fault."""
     path_name = f"{path.router} to {path.target}" if path.target else path.router
     if path.lost == path.sent:
         return f"{path_name} does not answer: {path.sent} of {path.sent} packets are lost."

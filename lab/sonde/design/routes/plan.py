@@ -69,8 +69,8 @@ class Rule:
 
 @dataclass(frozen=True)
 class HostPlan:
-    """What each host of a class gets. `network` is that of the class. `qualifier` distinguishes the files
-    of a class that belongs to several fabrics."""
+    """Routes, rules and settings for each host of a class. `network` is that of the class. `qualifier` distinguishes
+    the files of a class that belongs to several fabrics."""
 
     name: str
     network: str
@@ -92,7 +92,7 @@ class HostPlan:
 
 @dataclass(frozen=True)
 class RouterPlan:
-    """What each router gets: both networks are on its links, so it needs no route, but it must forward."""
+    """Settings of each router: both networks are on its links, so it needs no routes, but it must forward."""
 
     routers: tuple[str, ...]
     settings: Mapping[str, str]
@@ -263,7 +263,7 @@ def _make_setting_notes(fabric: Fabric) -> Iterator[str]:
 
 
 def _make_notes(fabric: Fabric) -> Sequence[str]:
-    """What the user should know about the routers and networks of the plan."""
+    """Remarks for the user about the routers and networks of the plan."""
     notes = []
     weights = {router.weight for router in fabric.active_routers}
     if len(fabric.routers) == 1:

@@ -121,7 +121,7 @@ def describe_striping_effect(flow_result: FlowResult) -> str:
 
 
 def describe_unknown_parameters(operation_comparisons: Sequence[OperationComparison]) -> str:
-    """What the system file does not describe of either mount, in one sentence, or ""."""
+    """Names in one sentence the parameters of both mounts that the system file lacks; "" if it has all."""
     names = dict.fromkeys(
         name for comparison in operation_comparisons for path, _ in comparison.mounts for name in path.unknown
     )

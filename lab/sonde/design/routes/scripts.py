@@ -101,7 +101,7 @@ def make_route_arguments(route: PlannedIpRoute, mtu: int | None = None) -> list[
 
 
 def _make_route_key(route: PlannedIpRoute) -> list[str]:
-    """Which route it is, as arguments of `ip route`: without next hops, which may have changed."""
+    """Arguments of `ip route` that identify a route, without its next hops, which may have changed."""
     arguments = [route.destination, "proto", PROTOCOL]
     if route.table != "main":
         arguments += ["table", route.table]

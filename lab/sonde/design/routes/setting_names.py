@@ -21,8 +21,8 @@ def parse_setting_name(written_name: str) -> str:
 
 
 def is_device_split(written_name: str) -> bool:
-    """Whether dots in the name of a device are written as dots, so that sysctl takes them for levels and finds no such
-    setting."""
+    """Whether the name of a setting has a device name with unescaped dots: sysctl would read these as separators and
+    find no such setting."""
     levels = written_name.strip().split(".")
     return (
         "/" not in written_name

@@ -62,7 +62,8 @@ _SYSCTL_ORDER = {"sysctl.conf": "99-sysctl.conf"}
 
 @dataclass(frozen=True)
 class HostSources:
-    """What a host does now, and what its configuration files set at its next start (None: not given)."""
+    """Tables that are in effect on a host, and those that its configuration files set at its next start (None: not
+    given)."""
 
     live: HostTables
     configured: HostTables | None = None
@@ -75,7 +76,8 @@ def read_host_tables(table_files: Iterable[Path]) -> HostTables:
 
 
 def read_host_sources(table_files: Iterable[Path]) -> HostSources:
-    """Output of programs, and apart from it the configuration files; these stand for both where nothing else is given.
+    """Returns the tables in outputs of programs, and those in configuration files; if only the latter are given, they
+    are used for both.
 
     Assignments in a file *.conf are configuration if another file has output of sysctl, and LNet without states if
     another file has output of lnetctl. The names of *.conf files tell their order, as at the start. Raises UserError.
@@ -186,7 +188,7 @@ def _make_setting_tables(name_sign_and_value: Iterable[tuple[str, str, str]]) ->
 
 @dataclass
 class _LineTables:
-    """What the lines of a text have given so far."""
+    """Tables collected from the lines of a text so far."""
 
     rules: list[ObservedRule] = field(default_factory=list)
     routes: list[ObservedRoute] = field(default_factory=list)

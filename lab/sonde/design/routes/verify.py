@@ -150,7 +150,7 @@ def _start_flows(topology: Topology, flows: Sequence[Flow], seconds: float) -> s
 
 
 def _read_results(process: subprocess.Popen[bytes]) -> list[dict[str, Any]]:
-    """What `traffic send` prints. Raises MachineError when it failed."""
+    """Parses the output of `traffic send`. Raises MachineError when it failed."""
     output, _ = process.communicate()
     try:
         results = json.loads(output)

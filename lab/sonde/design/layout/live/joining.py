@@ -30,8 +30,8 @@ def join_observations(observed_storage: ObservedStorage) -> ObservedStorage:
 
 
 def _join_configured_arrays(disks: Mapping[str, ObservedDisk]) -> dict[str, ObservedDisk]:
-    """Gives arrays what mdadm.conf says of them: it names an array by its UUID or as its superblock does, not as the
-    kernel. Lines of arrays that no other output shows are left out."""
+    """Adds the settings in mdadm.conf to arrays. mdadm.conf names an array by its UUID or by the name in its
+    superblock, not by the name of the kernel. Lines of arrays that no other output shows are left out."""
     lines = [disk for disk in disks.values() if "configured_name" in disk.settings]
     joined = {name: disk for name, disk in disks.items() if "configured_name" not in disk.settings}
     for name, disk in list(joined.items()):

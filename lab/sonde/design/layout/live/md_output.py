@@ -158,7 +158,7 @@ def read_mdadm_examine(output_text: str, output_origin: str) -> ObservedStorage:
 
 
 def _read_superblock_fields(examined_text: str) -> dict[str, str]:
-    """What the superblock of a member says of its array, and whether it has its checksum."""
+    """Reads the fields of a member's superblock, and whether its checksum is right."""
     patterns = {
         "superblock_array": r"Array UUID : (\S+)", "superblock_events": r"Events : (\d+)$",
         "superblock_time": r"Update Time : (\S.*)$", "superblock_role": r"Device Role : (\S.*)$",

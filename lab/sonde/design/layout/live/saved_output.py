@@ -98,7 +98,7 @@ _SMARTCTL_HEADER_PATTERN = re.compile(r"smartctl .*\nCopyright .*")
 
 
 def _is_empty_output(tool_command: str, output_text: str) -> bool:
-    """Whether a tool printed nothing, or that it has nothing to report."""
+    """Whether the output of a tool is empty or states that there is nothing to report."""
     return any(tool_command.startswith(tool) and re.fullmatch(form, output_text.strip()) is not None
                for tool, form in _EMPTY_FORMS.items())  # fmt: skip
 

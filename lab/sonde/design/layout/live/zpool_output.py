@@ -74,7 +74,8 @@ def _read_last_scrub(pool_text: str) -> str:
 
 
 def _read_properties(text: str, pool: str) -> dict[str, str]:
-    """What zpool get and zfs get print of a pool, by property; that of a dataset is property@dataset."""
+    """Properties of a pool in the output of zpool get and zfs get; the key of a dataset's property is
+    property@dataset."""
     pattern = rf"^{re.escape(pool)}(/\S*)?[ \t]+([a-z][a-z_]*)[ \t]+(\S+)(?:[ \t]|$)"
     return {
         f"{name}@{pool}{dataset}" if dataset else name: value

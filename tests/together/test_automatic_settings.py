@@ -26,7 +26,6 @@ PROGRAMS = {
     "from back to front, read": "os.truncate('data', 2000000)\n"
     "for i in range(1999, -1, -1): os.pread(fd, 1000, i * 1000)",
     "at a short distance": "for i in range(2000): os.pwrite(fd, block, i * 16000)",
-    "records of 100 kB": "for i in range(300): os.write(fd, block * 100)",
     "two streams in turn": "for i in range(2000): os.pwrite(fd, block, i // 8 % 2 * 50_000_000 + i * 1000)",
 }
 UNSUITABLE_PROGRAMS = {

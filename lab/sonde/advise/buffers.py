@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from dataclasses import dataclass
 
 from sonde.model.errors import UserError
 from sonde.model.trace import Trace, TracedFile, TransferCounters
@@ -21,6 +21,32 @@ _FFIO_CACHE_DEFAULTS = {"page_size": 64, "num_pages": 4, "bypass_size": 0}
 _MIN_BUFFERED_CALLS = 200
 _SMALL_CALL_BYTES = 1 << 20
 _MIN_PAGE_BYTES, _MAX_PAGE_BYTES = 1 << 20, 1 << 24
+_MAX_READ_PAGE_BYTES = 1 << 20
+# Storage that is faster answers from memory; there calls of this size and more gain nothing.
+MEMORY_BYTES_PER_S, MIN_BYPASS_BYTES = 1.5e9, 8 << 10
+# A file that is opened often needs so many calls after each opening; fewer where calls are slow.
+_MIN_CALLS_PER_OPEN, _MIN_SLOW_CALLS_PER_OPEN, SLOW_CALL_S = 200, 24, 10e-6
+
+
+@dataclass(frozen=True)
+class FileBuffer:
+    """The buffer of one traced file. `prefetch` is the number of pages read ahead."""
+
+    file: TracedFile
+    page_bytes: int
+    pages: int
+    prefetch: int
+
+    @property
+    def transferred_page_bytes(self) -> int:
+        """Files that are only read get the same memory in pages of 1 MiB at most."""
+        return self.page_bytes if self.file.write.calls else min(self.page_bytes, _MAX_READ_PAGE_BYTES)
+
+    @property
+    def entry(self) -> str:
+        """The entry of IOBUF_PARAMS."""
+        pattern = escape_path_as_pattern(self.file.path)
+        return f"{pattern}:size={self.page_bytes}:count={self.pages}:prefetch={self.prefetch}"
 
 
 def choose_iobuf_params(trace: Trace) -> str:
@@ -28,46 +54,62 @@ def choose_iobuf_params(trace: Trace) -> str:
 
     Raises UserError when there is none: buffering everything without a reason costs memory and gains nothing.
     """
-    entries = list(_make_iobuf_entries(trace))
-    if not entries:
+    buffers = choose_file_buffers(trace)
+    if not buffers:
         raise UserError(
             "Nothing in this trace would gain from buffering: no file has many small accesses that follow each other."
         )
-    return ",".join(entries)
+    return ",".join(buffer.entry for buffer in buffers)
 
 
-def sum_small_call_seconds(trace: Trace) -> float:
-    """Returns the time of all processes in reads and writes of the files that buffering would help: the most that it
-    can gain."""
-    return sum(file.read.s + file.write.s for file in _select_buffered_files(trace))
+def choose_file_buffers(trace: Trace) -> list[FileBuffer]:
+    """A buffer for each file with many small accesses that follow each other, the most expensive file first."""
+    return [
+        _choose_file_buffer(file)
+        for file in sorted(trace.files.values(), key=lambda file_use: -file_use.call_seconds)
+        if file.read.calls + file.write.calls >= _MIN_BUFFERED_CALLS
+        and _has_enough_calls_per_open(file)
+        and _compute_mean_transfer_bytes(_get_busier_direction(file)) < _SMALL_CALL_BYTES
+        and _has_sequential_or_short_strides(file)
+        and not _has_large_calls_from_memory(file)
+    ]
 
 
-def _select_buffered_files(trace: Trace) -> Iterator[TracedFile]:
-    for file in sorted(trace.files.values(), key=lambda file_use: -file_use.call_seconds):
-        has_small_calls = (
-            file.read.calls + file.write.calls >= _MIN_BUFFERED_CALLS
-            and _compute_mean_transfer_bytes(_get_busier_direction(file)) < _SMALL_CALL_BYTES
-        )
-        if has_small_calls and _has_sequential_or_short_strides(file):
-            yield file
+def _has_enough_calls_per_open(file: TracedFile) -> bool:
+    calls = file.read.calls + file.write.calls
+    is_slow = file.read.s + file.write.s > calls * SLOW_CALL_S
+    return calls >= file.calls["open"] * (_MIN_SLOW_CALLS_PER_OPEN if is_slow else _MIN_CALLS_PER_OPEN)
+
+
+def _has_large_calls_from_memory(file: TracedFile) -> bool:
+    """Whether storage answered from memory, where a second copy costs about what a call of 8 KiB costs: with option
+    auto such calls bypass the buffer. Bytes that the call before had already do not count for the rate."""
+    moves = _get_busier_direction(file)
+    return moves.bytes >= moves.calls * MIN_BYPASS_BYTES and count_new_bytes(file, moves) > moves.s * MEMORY_BYTES_PER_S
+
+
+def count_new_bytes(file: TracedFile, moves: TransferCounters) -> int:
+    """Bytes of one direction without those that overlap with the call before."""
+    return min(moves.bytes, moves.calls * (find_constant_stride(file, moves) or moves.bytes))
+
+
+def find_constant_stride(file: TracedFile, moves: TransferCounters) -> int:
+    """The distance that most calls keep from the one before, forward or backward; 0 where there is none."""
+    return next((abs(step) for step, count in file.strides.items() if count * 2 > moves.calls), 0)
 
 
 def _get_busier_direction(file: TracedFile) -> TransferCounters:
     return file.write if file.write.calls > file.read.calls else file.read
 
 
-def _make_iobuf_entries(trace: Trace) -> Iterator[str]:
-    for file in _select_buffered_files(trace):
-        moves = _get_busier_direction(file)
-        calls = file.read.calls + file.write.calls
-        page = _choose_page_bytes(moves, file)
-        reads_on = (
-            file.read.consecutive * 2 > file.read.calls or _count_calls_with_short_constant_stride(file) * 2 > calls
-        )
-        reads_ahead = 2 if file.read.calls and reads_on else 0
-        # Streams that take turns (several variables of one file) each need a page of their own.
-        count = 4 if file.switches * 8 < calls and moves.consecutive * 4 > moves.calls * 3 else 16
-        yield f"{escape_path_as_pattern(file.path)}:size={page}:count={count}:prefetch={reads_ahead}"
+def _choose_file_buffer(file: TracedFile) -> FileBuffer:
+    moves = _get_busier_direction(file)
+    calls = file.read.calls + file.write.calls
+    reads_on = file.read.consecutive * 2 > file.read.calls or _count_calls_with_short_constant_stride(file) * 2 > calls
+    reads_ahead = 2 if file.read.calls and reads_on else 0
+    # Streams that take turns (several variables of one file) each need a page of their own.
+    pages = 4 if file.switches * 8 < calls and moves.consecutive * 4 > moves.calls * 3 else 16
+    return FileBuffer(file, _choose_page_bytes(moves, file), pages, reads_ahead)
 
 
 def _compute_mean_transfer_bytes(transfers: TransferCounters) -> float:

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import click
 
-from sonde.advise.buffers import choose_iobuf_params, sum_small_call_seconds
+from sonde.advise.buffer_gains import BufferForecast, BufferGain, predict_buffering
 from sonde.cli.options import add_json_option
 from sonde.launch.preload import find_interceptable_program, find_preload_library, make_preload_environment
-from sonde.model.errors import MachineError, UserError
+from sonde.model.errors import MachineError
 from sonde.model.shell import quote_command, quote_word
-from sonde.model.trace import Trace, is_trace, read_trace
-from sonde.model.units import format_seconds
+from sonde.model.trace import is_trace, read_trace
+from sonde.model.units import format_count_with_noun, format_seconds
 from sonde.terminal.screen import get_messages_console, print_json
 from sonde.terminal.trace_tables import build_trace_document, print_trace
 
@@ -64,8 +64,16 @@ def command(out: str | None, events: int, as_json: bool, command_line: tuple[str
             folder.rmdir()  # only when it is empty
         return code
     trace = read_trace(folder)
+    forecast = predict_buffering(trace, folder)
     if as_json:
-        print_json({"folder": str(folder), "exit_code": code, **build_trace_document(trace)})
+        print_json(
+            {
+                "folder": str(folder),
+                "exit_code": code,
+                **build_trace_document(trace),
+                "buffering": forecast.build_document(),
+            }
+        )
     else:
         # Not into what the program itself prints: somebody may read that.
         print_trace(get_messages_console(), trace)
@@ -73,26 +81,37 @@ def command(out: str | None, events: int, as_json: bool, command_line: tuple[str
             get_messages_console().print(
                 f"{folder} held traces before; they are counted here too.", style="yellow", soft_wrap=True
             )
-        get_messages_console().print(_describe_buffering_benefit(trace, folder, command_line), soft_wrap=True)
+        get_messages_console().print(_describe_buffering_benefit(forecast, folder, command_line), soft_wrap=True)
         get_messages_console().print(f"Files  {folder}", soft_wrap=True, style="dim")
     return code
 
 
-def _describe_buffering_benefit(trace: Trace, folder: Path, command_line: tuple[str, ...]) -> str:
-    """Whether gathering small accesses would help, and how."""
-    try:
-        entries = choose_iobuf_params(trace).split(",")
-    except UserError:
+def _describe_buffering_benefit(forecast: BufferForecast, folder: Path, command_line: tuple[str, ...]) -> str:
+    """Whether gathering small accesses would help, how, and by how much."""
+    if not forecast.files:
         return "Gathering small accesses (sonde iobuf) would not help: no file has many that follow each other."
     program = quote_command(command_line)
-    files = "one file has" if len(entries) == 1 else f"{len(entries)} files have"
-    seconds = sum_small_call_seconds(trace)
+    files = "one file has" if forecast.files == 1 else f"{forecast.files} files have"
+    bound = "" if forecast.chosen else ", which is the most that can be gained"
     return (
-        f"Gathering small accesses may help: {files} many that follow each other. Their calls took"
-        f" {format_seconds(seconds)} of all processes, which is the most that can be gained; where calls cost little,"
-        " the library leaves the files alone. Safe for any program:"
-        f" sonde iobuf -- {program}. When no other process looks at them before they are closed:"
+        f"Gathering small accesses may help: {files} many that follow each other. Their {forecast.calls:,} calls took"
+        f" {format_seconds(forecast.seconds)} of all processes{bound}.\n"
+        f"Safe for any program{_describe_gain(forecast.automatic, forecast)}: sonde iobuf -- {program}\n"
+        f"When no other process looks at the files before they are closed{_describe_gain(forecast.chosen, forecast)}:"
         f" sonde iobuf --from {quote_word(str(folder))} -- {program}"
+    )
+
+
+def _describe_gain(gain: BufferGain | None, forecast: BufferForecast) -> str:
+    if gain is None:
+        return ""
+    if gain.storage_calls >= gain.calls:
+        return " (predicted: not buffered)"
+    share = 100 * gain.saved_s / max(forecast.run_seconds, 1e-9)
+    verb = "saved" if gain.saved_s >= 0 else "lost"
+    return (
+        f" (predicted: {format_count_with_noun(round(gain.storage_calls), 'call')},"
+        f" {format_seconds(abs(gain.saved_s))} {verb}, {abs(share):.0f} % of the run)"
     )
 
 

@@ -28,7 +28,7 @@ class DiagnosisStopRule:
     repeats of them would use up the number of experiments.
     """
 
-    probability: float = 0.98
+    probability: float = 0.995
     min_bits: float = 0.02
     min_share: float = 0.1
     max_experiments: int = 12

@@ -2,10 +2,13 @@
 """The alternative to all hypotheses: causes that nobody described, drawn at random.
 
 A drawn cause changes the rates of one to three kinds of measurements by factors of a broad distribution, in the
-language of traits in which the files of causes are written. Causes whose predictions no experiment separates from a
-hypothesis are drawn again: the alternative is the complement of the hypotheses. So "unexplained" has a predictive
-distribution over all experiments together, as every hypothesis has: a result that one hypothesis predicts raises both,
-and only results that agree with the hypothesis where drawn causes differ from it make the hypothesis certain.
+language of traits in which the files of causes are written. Half of the kinds are drawn at random; the others are those
+of a described cause with one trait more, less or changed: what nobody described resembles what somebody did.
+
+Causes whose predictions no experiment separates from a hypothesis are drawn again: the alternative is the complement of
+the hypotheses. So "unexplained" has a predictive distribution over all experiments together, as every hypothesis has: a
+result that one hypothesis predicts raises both, and only results that agree with the hypothesis where drawn causes
+differ from it make the hypothesis certain.
 
 A part of the prior belongs to changes without any structure: each phase is as healthy or changed by a factor of its
 own, and so is each target and node.
@@ -29,6 +32,7 @@ from sonde.stats.ranks import Floats
 # Drawn causes: how many, of how many attempts, and the error of each change, which makes few draws cover many causes.
 # With 600 causes, five results of a further drawn cause were three times less probable than with 9,600.
 _DRAWN_CAUSES, _MAX_DRAW_ATTEMPTS, _CHANGED_SD = 4800, 6000, 0.2
+_RELATED_SHARE = 0.5  # of the kinds of changed measurements that resemble those of a described cause
 _EFFECT_SHARES = (0.4, 0.4, 0.2)  # causes with one, two and three kinds of changed measurements
 _MIN_FACTOR, _MAX_FACTOR, _FASTER_SHARE = 0.08, 0.85, 0.15
 # Some causes nearly stop single measurements, as faults of the model do (a lost server: 2 % of a rate).
@@ -66,11 +70,15 @@ def draw_unknown_causes(
     healthy_predictions: Mapping[str, Prediction],
     hypotheses: Sequence[Mapping[str, Prediction]],
     noise_model: NoiseModel,
+    described_traits: Sequence[Mapping[str, str]] = (),
     seed: int = 0,
 ) -> UnknownCauses:
-    """Draws causes that some experiment separates from each of the `hypotheses`, given as predictions by experiment."""
+    """Draws causes that some experiment separates from each of the `hypotheses`, given as predictions by experiment.
+
+    `described_traits` are those of the effects of described causes.
+    """
     generator = np.random.default_rng(seed)
-    changes = _draw_log_rate_factors(experiments, generator)
+    changes = _draw_log_rate_factors(experiments, described_traits, generator)
     phases = list_rate_phases(experiments)
     accepted = np.any(np.abs(changes) > 0, axis=1)
     for predictions in hypotheses:
@@ -110,7 +118,11 @@ def compute_separation(
     return nearest
 
 
-def _draw_log_rate_factors(experiments: Sequence[ScaledExperiment], generator: np.random.Generator) -> Floats:
+def _draw_log_rate_factors(
+    experiments: Sequence[ScaledExperiment],
+    described_traits: Sequence[Mapping[str, str]],
+    generator: np.random.Generator,
+) -> Floats:
     """Returns log factors with attempts as first and measured phases of all experiments as second axis."""
     sides = [
         (combine_traits(item.description, phase), combine_reference_traits(item.description, phase))
@@ -126,11 +138,10 @@ def _draw_log_rate_factors(experiments: Sequence[ScaledExperiment], generator: n
         # Half of the causes have one condition of the site: they follow the nodes, the software, the options.
         condition = [defaults[int(generator.integers(len(defaults)))]] if generator.random() < 0.5 else []
         for _ in range(1 + int(generator.choice(len(_EFFECT_SHARES), p=_EFFECT_SHARES))):
-            traits = stated[int(generator.integers(len(stated)))]
-            names = generator.choice(
-                sorted(traits), size=min(len(traits), int(generator.integers(1, 3))), replace=False
-            )
-            effect = {**{str(name): traits[str(name)] for name in names}, **dict(condition)}
+            if described_traits and generator.random() < _RELATED_SHARE:
+                effect = _draw_related_traits(described_traits, stated, generator)
+            else:
+                effect = {**_draw_traits(stated, int(generator.integers(1, 3)), generator), **dict(condition)}
             factor = _draw_log_rate_factor(generator)
             for position, (traits_here, reference) in enumerate(sides):
                 row[position] += factor * (
@@ -138,6 +149,28 @@ def _draw_log_rate_factors(experiments: Sequence[ScaledExperiment], generator: n
                     - (reference is not None and _matches_traits(effect, reference))
                 )
     return changes
+
+
+def _draw_traits(
+    stated_traits: Sequence[Mapping[str, str]], max_count: int, generator: np.random.Generator
+) -> dict[str, str]:
+    """Draws some of the traits of one measurement."""
+    traits = stated_traits[int(generator.integers(len(stated_traits)))]
+    names = generator.choice(sorted(traits), size=min(len(traits), max_count), replace=False)
+    return {str(name): traits[str(name)] for name in names}
+
+
+def _draw_related_traits(
+    described_traits: Sequence[Mapping[str, str]],
+    stated_traits: Sequence[Mapping[str, str]],
+    generator: np.random.Generator,
+) -> dict[str, str]:
+    """Draws the traits of a described effect without one of them, or with a drawn one that may replace one."""
+    traits = dict(described_traits[int(generator.integers(len(described_traits)))])
+    if len(traits) > 1 and generator.random() < 0.5:
+        del traits[str(generator.choice(sorted(traits)))]
+        return traits
+    return {**traits, **_draw_traits(stated_traits, 1, generator)}
 
 
 def _draw_log_rate_factor(generator: np.random.Generator) -> float:

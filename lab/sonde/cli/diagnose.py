@@ -247,7 +247,7 @@ def answer_command(
             description, find_run_folder(archive, run_name), [find_run_folder(archive, name) for name in references]
         )
     else:
-        session.add_result(parse_stated_result(description, changes), "hand")
+        session.add_result(parse_stated_result(description, changes, session.model.machine), "hand")
     write_diagnosis_state(state_file, session.state)
     return print_diagnosis_state(session, as_json)
 

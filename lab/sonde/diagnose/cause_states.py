@@ -21,6 +21,7 @@ from sonde.diagnose.hypotheses import NOTHING, UNEXPLAINED
 from sonde.diagnose.likelihood import ExperimentResult
 from sonde.diagnose.measurements import RunMeasurement
 from sonde.diagnose.noise import NoiseModel
+from sonde.diagnose.server_messages import compute_message_probability
 from sonde.stats.ranks import Floats
 
 Indices = NDArray[np.int64]
@@ -114,7 +115,7 @@ def predict_states(
         )
         for key in keys
     }
-    messages = {kind: np.full(count, share[0]) for kind, share in healthy.messages.items()}
+    messages = {name: np.full(count, probability[0, 0]) for name, probability in healthy.messages.items()}
     is_load = np.zeros(count, dtype=bool)
     for index in np.unique(states.hypotheses):
         hypothesis, prediction = model.hypotheses[index], model.predictions[experiment_id][index]
@@ -129,9 +130,10 @@ def predict_states(
             mean, sd = prediction.rates[phase]
             chosen = np.minimum(strengths, len(mean) - 1)
             rates[rows, column], rates_sd[rows, column] = mean[chosen], sd[chosen]
-        for kind in messages:
-            share = prediction.messages[kind]
-            messages[kind][rows] = share[np.minimum(strengths, len(share) - 1)]
+        for name in messages:
+            probability = prediction.messages[name]
+            strength_rows = np.minimum(strengths, len(probability) - 1)
+            messages[name][rows] = probability[strength_rows, np.minimum(members, probability.shape[1] - 1)]
         for key in keys if hypothesis.kind != UNEXPLAINED else ():
             vector = prediction.vectors[key]
             inside = model.part_masks[index].select_vector_parts(key[1], part_names[key])[members] > 0
@@ -255,10 +257,10 @@ def compute_pair_density(
                     parts_density = _compute_parts_density(values - item.mean, sd, predictions, noise_model)
                     densities.append(item.log_weights + parts_density)
                 total += np.logaddexp.reduce(densities)
-        for kind, is_logged in run.messages.items():
-            if kind in predictions.messages:
-                share = predictions.messages[kind]
-                total += np.log(share if is_logged else 1 - share)
+        for name, is_logged in run.messages.items():
+            probability = compute_message_probability(predictions.messages, name)
+            if probability is not None:
+                total += np.log(probability if is_logged else 1 - probability)
     return total
 
 

@@ -24,6 +24,8 @@ EXPERIMENT_FORMAT = "sonde-diagnosis-experiment/1"
 CATEGORIES = ("nothing", "fault", "load", "settings", "software", "application", "measurement", "unexplained")
 # Machines whose map has storage targets, and file systems of one node without any.
 MACHINE_KINDS = (WITH_TARGETS, LOCAL) = ("with_targets", "local")
+# Parts that messages of servers name: the server that logs them, or a router.
+MESSAGE_PART_KINDS = (SERVER, ROUTER) = ("server", "router")
 # What counters of a slow run can show, by the names that causes and faults list.
 COUNTER_OBSERVATIONS: Mapping[str, str] = {
     "other-traffic": "the device moved more bytes than the run",
@@ -130,6 +132,7 @@ class MeasuredPhase:
     where: Mapping[str, str] | None = declare_raw_value(
         "regular expressions for the whole text of groups of the rules' patterns", _TRAITS_FORM, _find_traits_problem
     )
+    part_kind: str = declare_choice("parts of the machine that the messages name", MESSAGE_PART_KINDS)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -258,7 +258,7 @@ def build_diagnosis_model(
     predictions: dict[str, dict[str, Prediction]] = {item.id: {} for item in candidates}
     for experiment in [*simulated, *(item for item in experiments if item.description.is_contrast)]:
         for item in candidates:
-            prediction = _predict_result(item, experiment, effects, predictions[item.id])
+            prediction = _predict_result(item, experiment, machine, effects, predictions[item.id])
             predictions[item.id][experiment.id] = add_healthy_spread_to_prediction(
                 prediction, *spreads.get(experiment.id, ({}, {}))
             )
@@ -282,7 +282,8 @@ def assemble_diagnosis_model(
     ]
     final = assign_priors(visible)
     covered = [predictions[item.id] for item in final if item.kind != UNEXPLAINED]
-    unknown = draw_unknown_causes(experiments, predictions[NOTHING], covered, noise_model)
+    described = [effect.traits for item in final if item.cause is not None for effect in item.cause.effects]
+    unknown = draw_unknown_causes(experiments, predictions[NOTHING], covered, noise_model, described)
 
     def get_prediction(hypothesis: Hypothesis, experiment: str) -> Prediction:
         is_covered = hypothesis.kind != UNEXPLAINED or bool(predictions[UNEXPLAINED][experiment].messages)
@@ -367,14 +368,14 @@ def _get_first_parts(hypothesis: Hypothesis) -> tuple[frozenset[str], frozenset[
 def _predict_result(
     hypothesis: Hypothesis,
     experiment: ScaledExperiment,
+    machine: DiagnosedMachine,
     effects: Mapping[tuple[str, str], list[SimulatedEffect]],
     earlier_predictions: Mapping[str, Prediction],
 ) -> Prediction:
     description = experiment.description
     keys = () if description.is_contrast else experiment.vector_keys
     if description.message_phases:
-        simulated = effects.get((hypothesis.id, SIMULATED_WITH), [])
-        return predict_messages(description, simulated, hypothesis.strength_grid.amounts if simulated else ())
+        return predict_messages(description, machine, hypothesis, effects.get((hypothesis.id, SIMULATED_WITH), []))
     if hypothesis.cause is not None:
         return predict_cause(hypothesis.cause, description, keys)
     if hypothesis.kind != FAULT:

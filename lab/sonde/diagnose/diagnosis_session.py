@@ -50,7 +50,7 @@ from sonde.diagnose.modeled_truth import ModeledTruth
 from sonde.diagnose.next_experiment import ExperimentValue
 from sonde.diagnose.posterior import Posterior
 from sonde.diagnose.second_cause import SECOND_CAUSE_STOP_RULE, TwoCauses, find_most_probable_pair
-from sonde.diagnose.server_messages import MESSAGE_EXPERIMENT, find_messages
+from sonde.diagnose.server_messages import MESSAGE_EXPERIMENT, describe_messages, find_messages
 from sonde.diagnose.simulation import Simulator
 from sonde.diagnose.stated_machine import MachineModel, UnsimulatedMachine
 from sonde.diagnose.stated_results import parse_stated_result
@@ -268,10 +268,10 @@ class DiagnosisSession:
         self.model.find_experiment(MESSAGE_EXPERIMENT)
         if any(item.result.experiment == MESSAGE_EXPERIMENT for item in self.state.results):
             raise UserError("The logs of servers were entered already; begin another diagnosis to replace them.")
-        result = ExperimentResult(MESSAGE_EXPERIMENT, (RunMeasurement({}, {}, find_messages(logs)),))
-        self.add_result(result, "logs")
-        logged = [kind for kind, is_logged in result.runs[0].messages.items() if is_logged]
-        return f"Messages in the logs about: {', '.join(logged) or 'none of the faults that servers log'}."
+        messages = find_messages(logs, self.model.machine)
+        self.add_result(ExperimentResult(MESSAGE_EXPERIMENT, (RunMeasurement({}, {}, messages),)), "logs")
+        answers = [f"{message_id}: {answer}" for message_id, answer in describe_messages(messages).items()]
+        return f"Messages in the logs: {', '.join(answers)}."
 
     def describe_last_result(self) -> str:
         """Returns what the last experiment showed and what is most probable now."""
@@ -350,7 +350,7 @@ class DiagnosisSession:
                 raise UserError(
                     f"Repeat {before.experiment} and enter its result: sonde diagnose confirm FILE {phases}"
                 )
-            after, origin = parse_stated_result(description, fix_changes), "hand"
+            after, origin = parse_stated_result(description, fix_changes, self.model.machine), "hand"
         self.add_result(after, origin, is_after_fix=True)
         return Confirmation(before.experiment, before, after, self._compute_fixed_probability(after))
 

@@ -17,6 +17,7 @@ from sonde.diagnose.measurements import NODES
 from sonde.diagnose.posterior import Posterior
 from sonde.diagnose.predictions import Prediction
 from sonde.diagnose.second_cause import SECOND_CAUSE_STOP_RULE, TwoCauses
+from sonde.diagnose.server_messages import compute_message_probability, describe_messages
 from sonde.stats.ranks import Floats
 
 _DECISIVE_BAYES_FACTOR, _CLEAR_BAYES_FACTOR = 10.0, 3.0
@@ -191,7 +192,7 @@ def describe_measured_changes(result: ExperimentResult) -> str:
         values = [run.rates[phase] for run in result.runs if phase in run.rates]
         texts.append(f"{phase} {format_log_ratio_as_change(float(np.median(values)))}")
     run = result.runs[-1]
-    texts += [f"{kind} messages: {'yes' if is_logged else 'no'}" for kind, is_logged in run.messages.items()]
+    texts += [f"{message_id} messages: {answer}" for message_id, answer in describe_messages(run.messages).items()]
     for (phase, kind), parts in run.vectors.items():
         slowest = min(parts, key=lambda name: parts[name])
         if parts[slowest] < -0.25 and "median" not in kind:
@@ -211,9 +212,11 @@ def _describe_predicted(prediction: Prediction, strengths: Floats) -> str:
         f"{phase} {format_log_ratio_as_change(compute_weighted_mean(mean))}"
         for phase, (mean, _) in prediction.rates.items()
     ]
-    for kind, shares in prediction.messages.items():
-        share = compute_weighted_mean(shares) if len(shares) == len(strengths) else float(np.mean(shares))
-        texts.append(f"{kind} messages with {format_probability(share)}")
+    for message_id in dict.fromkeys(name.partition(" ")[0] for name in prediction.messages):
+        probability = compute_message_probability(prediction.messages, message_id)
+        if probability is not None:
+            share = compute_weighted_mean(np.broadcast_to(np.mean(probability, axis=1), len(strengths)))
+            texts.append(f"{message_id} messages with {format_probability(share)}")
     for (phase, kind), vector in prediction.vectors.items():
         change = compute_weighted_mean(vector.inside) - compute_weighted_mean(vector.outside)
         if change < -0.1 and "median" not in kind:

@@ -33,13 +33,13 @@ class FaultGrid:
 # By the simulator's names. An empty amount stands for a fault without one.
 FAULT_GRIDS: Mapping[str, FaultGrid] = {
     "slow-target": FaultGrid(("1.5", "3", "5.5", "10"), ("target",)),
-    "failing-drive": FaultGrid(("0.01", "0.03", "0.08", "0.2"), ("target",), seeds=3),
+    "failing-drive": FaultGrid(("0.01", "0.03", "0.08", "0.2"), ("target",), seeds=6),
     "raid-rebuild": FaultGrid(("0.3", "0.45", "0.6"), ("target",)),
     "slow-drive": FaultGrid(("3", "5.5", "10"), ("target",)),
     "slow-node": FaultGrid(("3", "10", "30"), ("node",), absent_with=("nodes",)),
     "slow-link": FaultGrid(("2", "4", "8", "15"), ("server", "node"), absent_with=("network",)),
     "lossy-link": FaultGrid(
-        ("0.005", "0.012", "0.03"), ("server", "node"), seeds=3, absent_with=("network",), counters=("retransmissions",)
+        ("0.005", "0.012", "0.03"), ("server", "node"), seeds=6, absent_with=("network",), counters=("retransmissions",)
     ),
     "server-lost": FaultGrid(("30",), ("server",)),
     "router-lost": FaultGrid(("",), ("router",), absent_with=("network",)),

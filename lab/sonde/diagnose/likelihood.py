@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from sonde.diagnose.measurements import NODES, RunMeasurement
 from sonde.diagnose.noise import NoiseModel
 from sonde.diagnose.predictions import Prediction, VectorPrediction
 from sonde.diagnose.real_effects import add_real_effect_error, list_partial_effects
+from sonde.diagnose.server_messages import compute_message_probability
 from sonde.diagnose.unknown_causes import compute_unexplained_densities
 from sonde.stats.ranks import Floats
 
@@ -116,16 +118,16 @@ def compute_joint_log_density(
 
 
 def compute_message_densities(prediction: Prediction, run_measurements: Sequence[RunMeasurement]) -> Floats:
-    """Log probabilities of the messages of each run, logged or not. Axes: runs, strengths, members (length 1:
-    messages do not depend on the part)."""
+    """Log probabilities of the messages of each run, logged or not. Axes: runs, strengths, members."""
     rows = []
     for run in run_measurements:
-        row = np.zeros(1)
-        for kind, share in prediction.messages.items():
-            if kind in run.messages:
-                row = row + np.log(share if run.messages[kind] else 1 - share)
+        row = np.zeros((1, 1))
+        for name, is_logged in run.messages.items():
+            probability = compute_message_probability(prediction.messages, name)
+            if probability is not None:
+                row = row + np.log(probability if is_logged else 1 - probability)
         rows.append(row)
-    return np.stack(rows)[:, :, None]
+    return np.stack(np.broadcast_arrays(*rows))
 
 
 def _combine_exposed_and_other_parts(
@@ -152,11 +154,15 @@ def _integrate_shared_errors(
     reference_sd: float,
     part_sd: float,
 ) -> Floats:
-    """The errors of the prediction and of the reference are the same in all runs."""
+    """The errors of the prediction and of the reference are the same in all runs, but not what a fault does by
+    chance."""
     phases = [phase for phase in prediction.rates if any(phase in run.rates for run in run_measurements)]
     strengths = next((len(mean) for mean, _ in prediction.rates.values()), 1)
     total = np.zeros((strengths, part_count))
-    if phases:
+    if any(phase in prediction.chance_rates for phase in phases):
+        for run in run_measurements:
+            total += compute_rate_densities(prediction, [run], noise_model, reference_sd)[0][:, None]
+    elif phases:
         mean = np.stack([prediction.rates[phase][0] for phase in phases], axis=-1)
         sd = np.hypot(np.stack([prediction.rates[phase][1] for phase in phases], axis=-1), reference_sd)
         values = np.array([[run.rates.get(phase, np.nan) for phase in phases] for run in run_measurements])
@@ -204,16 +210,30 @@ def _compute_density_of_each_run(
 ) -> Floats:
     strengths = next((len(mean) for mean, _ in prediction.rates.values()), 1)
     total = np.zeros((len(run_measurements), strengths, part_count))
-    phases = [phase for phase in prediction.rates if phase in run_measurements[0].rates]
-    if phases:
-        mean = np.stack([prediction.rates[phase][0] for phase in phases], axis=-1)
-        sd = np.stack([prediction.rates[phase][1] for phase in phases], axis=-1)
-        values = np.array([[run.rates[phase] for phase in phases] for run in run_measurements])
-        density = noise_model.compute_log_density_of_run(values[:, None, :] - mean, np.hypot(sd, reference_sd))
-        total += density[:, :, None]
+    total += compute_rate_densities(prediction, run_measurements, noise_model, reference_sd)[:, :, None]
     return np.asarray(
         total + _compute_vector_densities(prediction, run_measurements, part_masks, part_count, noise_model)
     )
+
+
+def compute_rate_densities(
+    prediction: Prediction, run_measurements: Sequence[RunMeasurement], noise_model: NoiseModel, reference_sd: float
+) -> Floats:
+    """Log densities of the rates of each run alone; axes are runs and strengths. All runs have the same phases.
+
+    Which phases a fault affects by chance is summed over.
+    """
+    phases = [phase for phase in prediction.rates if phase in run_measurements[0].rates]
+    if not phases:
+        return np.zeros((len(run_measurements), 1))
+    values = np.array([[run.rates[phase] for phase in phases] for run in run_measurements])
+    densities = []
+    for alternatives in product(*(prediction.list_alternatives(phase) for phase in phases)):
+        mean = np.stack([item.mean for item in alternatives], axis=-1)
+        sd = np.hypot(np.stack([item.sd for item in alternatives], axis=-1), reference_sd)
+        log_share = np.sum(np.log([item.share for item in alternatives]), axis=0)
+        densities.append(log_share + noise_model.compute_log_density_of_run(values[:, None, :] - mean, sd))
+    return np.asarray(np.logaddexp.reduce(densities))
 
 
 def _compute_vector_densities(
@@ -230,13 +250,13 @@ def _compute_vector_densities(
         if key in run_measurements[0].vectors:
             names = tuple(run_measurements[0].vectors[key])
             parts = np.array([[run.vectors[key][name] for name in names] for run in run_measurements])
-            total += _compute_vector_density(
+            total += compute_vector_density(
                 vector, parts, part_masks.select_vector_parts(key[1], names), noise_model, part_sd
             )
     return total
 
 
-def _compute_vector_density(
+def compute_vector_density(
     vector: VectorPrediction, values: Floats, part_mask: Floats, noise_model: NoiseModel, part_sd: float
 ) -> Floats:
     """All parts as predicted for untouched ones, plus the difference for those that a member touches."""
@@ -245,6 +265,13 @@ def _compute_vector_density(
     alone = np.sum(outside, axis=-1)[..., None]
     if not np.any(part_mask):
         return np.asarray(alone)
-    inside_sd = np.hypot(vector.inside_sd, part_sd)[:, None]
-    inside = noise_model.compute_log_density_of_part(values[:, None, :] - vector.inside[:, None], inside_sd)
+    inside = np.logaddexp.reduce(
+        [
+            np.log(item.share[:, None])
+            + noise_model.compute_log_density_of_part(
+                values[:, None, :] - item.mean[:, None], np.hypot(item.sd, part_sd)[:, None]
+            )
+            for item in vector.inside_alternatives
+        ]
+    )
     return np.asarray(alone + (inside - outside) @ part_mask.T)

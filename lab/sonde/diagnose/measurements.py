@@ -26,8 +26,8 @@ _MIN_DEGREES_OF_FREEDOM = 0.5
 class RunMeasurement:
     """One run: log rates by phase, and by (phase, kind) the log rate of each part by its id.
 
-    The values of a vector are not yet relative to the median. `messages` says of kinds of messages whether servers
-    logged one.
+    The values of a vector are not yet relative to the median. `messages` says of messages, by the names of
+    server_messages.py, whether servers logged one.
     """
 
     rates: Mapping[str, float]

@@ -16,7 +16,12 @@ from sonde.diagnose.likelihood import ExperimentResult
 from sonde.diagnose.measurements import RunMeasurement, compute_median_measurement, subtract_reference
 from sonde.diagnose.noise import NoiseModel
 from sonde.diagnose.predictions import compute_cause_change
-from sonde.diagnose.server_messages import LOGGED_BY_CHANCE, LOGGED_WITH_CAUSE, SIMULATED_WITH
+from sonde.diagnose.server_messages import (
+    LOGGED_WITH_CAUSE,
+    SIMULATED_WITH,
+    compute_chance_of_message,
+    list_message_names,
+)
 from sonde.diagnose.simulation import SimulationRequest
 from sonde.diagnose.stated_machine import MachineModel
 from sonde.model.errors import UserError
@@ -79,8 +84,11 @@ class ModeledTruth:
         )
         messages = {}
         for phase in experiment.description.message_phases:
-            share = LOGGED_WITH_CAUSE if run.messages.get(phase.id) else LOGGED_BY_CHANCE
-            messages[phase.id] = bool(generator.random() < share)
+            names = list_message_names(phase.id, phase.part_kind, machine_model.machine)
+            for name in names:
+                is_logged = run.messages.get(name) or run.messages.get(phase.id)
+                probability = LOGGED_WITH_CAUSE if is_logged else compute_chance_of_message(len(names))
+                messages[name] = bool(generator.random() < probability)
         return ExperimentResult(experiment.id, (RunMeasurement({}, {}, messages),))
 
     def _compute_change(self, experiment: ScaledExperiment, phase: str) -> float:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sonde.diagnose.chance_effects import ValueAlternative
 from sonde.diagnose.description import DiagnosisExperiment, ExperimentCost
 from sonde.diagnose.experiment_plan import ScaledExperiment
 from sonde.diagnose.hypotheses import NOTHING, UNEXPLAINED
@@ -120,23 +121,28 @@ def draw_measurement(
     flat = generator.choice(weights.size, p=(weights / np.sum(weights)).ravel())
     strength, member = divmod(int(flat), weights.shape[1])
     if prediction.messages:
-        shares = {kind: item[min(strength, len(item) - 1)] for kind, item in prediction.messages.items()}
-        return RunMeasurement({}, {}, {kind: bool(generator.random() < share) for kind, share in shares.items()})
+        probabilities = {
+            name: item[min(strength, len(item) - 1), min(member, item.shape[1] - 1)]
+            for name, item in prediction.messages.items()
+        }
+        return RunMeasurement({}, {}, {name: bool(generator.random() < item) for name, item in probabilities.items()})
     if posterior.hypotheses[hypothesis_index].kind == UNEXPLAINED:
         return _draw_unexplained(prediction, strength, experiment, machine, noise_model, generator)
     source = prediction if part_masks.select_exposed_parts(experiment)[member] else healthy_prediction
     strength = strength if source is prediction else 0
     rates = list(source.rates)
     deviations = noise_model.draw_run_deviations(generator, len(rates))
-    means = np.array([source.rates[phase][0][strength] for phase in rates])
-    errors = np.array([source.rates[phase][1][strength] for phase in rates])
+    alternatives = [_draw_alternative(source.list_alternatives(phase), strength, generator) for phase in rates]
+    means = np.array([item.mean[strength] for item in alternatives])
+    errors = np.array([item.sd[strength] for item in alternatives])
     values = means + generator.normal(0.0, 1.0, len(rates)) * errors + deviations
     vectors: dict[tuple[str, str], dict[str, float]] = {}
     for key, vector in source.vectors.items():
         names = list_measured_parts(key[1], experiment, machine)
         inside = part_masks.select_vector_parts(key[1], names)[member] > 0
-        mean = np.where(inside, vector.inside[strength], vector.outside[strength])
-        error = np.where(inside, vector.inside_sd[strength], vector.outside_sd[strength])
+        drawn = [_draw_alternative(vector.inside_alternatives, strength, generator) for _ in names]
+        mean = np.where(inside, [item.mean[strength] for item in drawn], vector.outside[strength])
+        error = np.where(inside, [item.sd[strength] for item in drawn], vector.outside_sd[strength])
         sampled = (
             mean
             + generator.normal(0.0, 1.0, len(names)) * error
@@ -144,6 +150,14 @@ def draw_measurement(
         )
         vectors[key] = dict(zip(names, (sampled - np.median(sampled)).tolist(), strict=True))
     return RunMeasurement(dict(zip(rates, values.tolist(), strict=True)), vectors)
+
+
+def _draw_alternative(
+    alternatives: Sequence[ValueAlternative], strength_index: int, generator: np.random.Generator
+) -> ValueAlternative:
+    """Draws one of the alternatives at a strength by their probabilities."""
+    shares = np.cumsum([item.share[strength_index] for item in alternatives])
+    return alternatives[min(int(np.searchsorted(shares, generator.random())), len(alternatives) - 1)]
 
 
 def _draw_unexplained(

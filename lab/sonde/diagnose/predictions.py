@@ -13,12 +13,19 @@ from math import log
 
 import numpy as np
 
+from sonde.diagnose.chance_effects import ChanceEffect, ValueAlternative, find_chance_effect
 from sonde.diagnose.description import CauseFile, DiagnosisExperiment
 from sonde.diagnose.experiment_plan import combine_reference_traits, combine_traits
 from sonde.diagnose.hypotheses import CAUSE, FAULT, Hypothesis
+from sonde.diagnose.machine_map import DiagnosedMachine
 from sonde.diagnose.measurements import NODES, RunMeasurement, compute_median_measurement, subtract_reference
 from sonde.diagnose.noise import PART_OUTLIER_FACTOR, NoiseModel
-from sonde.diagnose.server_messages import LOGGED_BY_CHANCE, LOGGED_WITH_CAUSE
+from sonde.diagnose.server_messages import (
+    LOGGED_WITH_CAUSE,
+    compute_chance_of_message,
+    find_named_part,
+    list_message_names,
+)
 from sonde.stats.ranks import Floats
 
 # Strengths between two simulated ones, and strengths of a cause outside the model.
@@ -37,24 +44,45 @@ _VISIBLE_SDS = 2.0
 
 @dataclass(frozen=True)
 class VectorPrediction:
-    """For each strength: the value of parts that the fault is at, of the others, and the errors of both."""
+    """For each strength: the value of parts that the fault is at, of the others, and the errors of both.
+
+    `chance` is the effect on parts that the fault is at, where it affects only some of them.
+    """
 
     inside: Floats
     outside: Floats
     inside_sd: Floats
     outside_sd: Floats
+    chance: ChanceEffect | None = None
+
+    @property
+    def inside_alternatives(self) -> tuple[ValueAlternative, ...]:
+        """What parts that the fault is at can be."""
+        if self.chance is not None:
+            return self.chance.alternatives
+        return (ValueAlternative(np.ones_like(self.inside), self.inside, self.inside_sd),)
 
 
 @dataclass(frozen=True)
 class Prediction:
     """For each strength (first axis) of a hypothesis: log ratios of the rates of phases and their errors, by phase.
 
-    `messages` are the probabilities that servers log a kind of message; an experiment has these or rates.
+    `messages` are the probabilities that servers log a message, by the names of server_messages.py, with strengths and
+    members (or one for all) as axes; an experiment has these or rates. `chance_rates` are the effects on
+    phases of which the fault affects only some.
     """
 
     rates: Mapping[str, tuple[Floats, Floats]]
     vectors: Mapping[tuple[str, str], VectorPrediction] = field(default_factory=dict)
     messages: Mapping[str, Floats] = field(default_factory=dict)
+    chance_rates: Mapping[str, ChanceEffect] = field(default_factory=dict)
+
+    def list_alternatives(self, phase: str) -> tuple[ValueAlternative, ...]:
+        """What the rate of a phase can be."""
+        if phase in self.chance_rates:
+            return self.chance_rates[phase].alternatives
+        mean, sd = self.rates[phase]
+        return (ValueAlternative(np.ones_like(mean), mean, sd),)
 
     def find_strengths_above_noise(self, noise_model: NoiseModel) -> Floats:
         """Returns for each strength 1 where it changes a rate, or a part, by more than the noise, else 0."""
@@ -68,12 +96,14 @@ class Prediction:
 class SimulatedEffect:
     """Effect of one simulated strength: means over seeds with the errors of one further seed.
 
-    `messages` is the share of seeds with a message, by kind.
+    `messages` is the share of seeds with a message, by name. `samples` are the values of all seeds, by phase, or by the
+    key of a vector for the parts that the fault is at.
     """
 
     rates: Mapping[str, tuple[float, float]]
     vectors: Mapping[tuple[str, str], tuple[float, float, float, float]]
     messages: Mapping[str, float] = field(default_factory=dict)
+    samples: Mapping[str | tuple[str, str], tuple[float, ...]] = field(default_factory=dict)
 
 
 def count_strengths(hypothesis: Hypothesis) -> int:
@@ -148,9 +178,11 @@ def compute_simulated_effect(
     # The mean of few seeds has an error too, and their spread is known badly.
     factor = float(np.sqrt((len(simulated) + 1) / max(1, len(simulated) - 1)))
     rates: dict[str, tuple[float, float]] = {}
+    samples: dict[str | tuple[str, str], tuple[float, ...]] = {}
     for phase in dict.fromkeys(phase for item in differences for phase in item.rates):
         values = np.array([item.rates[phase] for item in differences if phase in item.rates])
         rates[phase] = float(np.mean(values)), factor * float(np.std(values))
+        samples[phase] = tuple(values.tolist())
     vectors: dict[tuple[str, str], tuple[float, float, float, float]] = {}
     for key in dict.fromkeys(key for item in differences for key in item.vectors):
         touched = nodes if key[1] == NODES else targets
@@ -163,9 +195,10 @@ def compute_simulated_effect(
         peers = float(np.mean(outside)), factor * float(np.std(outside))
         touched_parts = (float(np.mean(inside)), factor * float(np.std(inside))) if len(inside) else peers
         vectors[key] = touched_parts[0], peers[0], touched_parts[1], peers[1]
-    kinds = dict.fromkeys(kind for item in simulated for kind in item.messages)
-    messages = {kind: sum(item.messages.get(kind, False) for item in simulated) / len(simulated) for kind in kinds}
-    return SimulatedEffect(rates, vectors, messages)
+        samples[key] = tuple(inside.tolist()) if len(simulated) > 1 else ()
+    names = dict.fromkeys(name for item in simulated for name in item.messages)
+    messages = {name: sum(item.messages.get(name, False) for item in simulated) / len(simulated) for name in names}
+    return SimulatedEffect(rates, vectors, messages, samples)
 
 
 class _StrengthScale:
@@ -218,30 +251,52 @@ def interpolate_effects(effects: Sequence[SimulatedEffect], amounts: Sequence[st
         between = scale.compute_interpolation_errors(simulated_values)
         return mean, np.asarray(np.sqrt(sd**2 + between**2 + min_error**2 + (_RELATIVE_SD * mean) ** 2))
 
-    rates = {}
+    def find_chance(key: str | tuple[str, str], min_error: float) -> ChanceEffect | None:
+        samples = [effect.samples.get(key, ()) for effect in effects]
+        return find_chance_effect(samples, scale.interpolate_to_all_strengths, min_error, _RELATIVE_SD)
+
+    rates, chance_rates = {}, {}
     for phase in effects[0].rates:
         if all(phase in effect.rates for effect in effects):
             means, errors = zip(*(effect.rates[phase] for effect in effects), strict=True)
             rates[phase] = interpolate_with_errors(means, errors, _MODEL_SD)
+            if (chance := find_chance(phase, _MODEL_SD)) is not None:
+                chance_rates[phase] = chance
     vectors = {}
     for key in effects[0].vectors:
         if all(key in effect.vectors for effect in effects):
             columns = list(zip(*(effect.vectors[key] for effect in effects), strict=True))
             inside, inside_sd = interpolate_with_errors(columns[0], columns[2], _VECTOR_SD)
             outside, outside_sd = interpolate_with_errors(columns[1], columns[3], _VECTOR_SD)
-            vectors[key] = VectorPrediction(inside, outside, inside_sd, outside_sd)
-    return Prediction(rates, vectors)
+            vectors[key] = VectorPrediction(inside, outside, inside_sd, outside_sd, find_chance(key, _VECTOR_SD))
+    return Prediction(rates, vectors, {}, chance_rates)
 
 
 def predict_messages(
-    experiment: DiagnosisExperiment, effects: Sequence[SimulatedEffect] = (), amounts: Sequence[str] = ()
+    experiment: DiagnosisExperiment,
+    machine: DiagnosedMachine,
+    hypothesis: Hypothesis,
+    effects: Sequence[SimulatedEffect] = (),
 ) -> Prediction:
-    """The probabilities that servers log each kind of message; without `effects`, by chance."""
+    """The probabilities that servers log each message; without `effects`, by chance.
+
+    The fault was simulated at the first member. At another one, messages name the part of that one instead.
+    """
     messages = {}
     for phase in experiment.message_phases:
-        shares = [effect.messages.get(phase.id, 0.0) for effect in effects]
-        share = _StrengthScale(amounts).interpolate_to_all_strengths(shares) if shares else np.zeros(1)
-        messages[phase.id] = LOGGED_BY_CHANCE + (LOGGED_WITH_CAUSE - LOGGED_BY_CHANCE) * share
+        names = list_message_names(phase.id, phase.part_kind, machine)
+        by_chance = compute_chance_of_message(len(names))
+        parts = [find_named_part(hypothesis, phase.part_kind, item, machine) for item in hypothesis.members]
+        for name in names:
+            part = name.removeprefix(f"{phase.id} ")
+            columns = []
+            for named in parts if effects else ():
+                simulated_part = {parts[0]: named, named: parts[0]}.get(part, part) if named else part
+                simulated_name = name.removesuffix(part) + simulated_part
+                shares = [effect.messages.get(simulated_name, 0.0) for effect in effects]
+                columns.append(_StrengthScale(hypothesis.strength_grid.amounts).interpolate_to_all_strengths(shares))
+            share = np.stack(columns, axis=-1) if columns else np.zeros((1, 1))
+            messages[name] = by_chance + (LOGGED_WITH_CAUSE - by_chance) * share
     return Prediction({}, {}, messages)
 
 
@@ -279,10 +334,12 @@ def add_healthy_spread_to_prediction(
                 item.outside,
                 np.hypot(item.inside_sd, vector_spreads.get(key, 0.0)),
                 np.hypot(item.outside_sd, vector_spreads.get(key, 0.0)),
+                item.chance and item.chance.add_spread(vector_spreads.get(key, 0.0)),
             )
             for key, item in prediction.vectors.items()
         },
         prediction.messages,
+        {phase: chance.add_spread(rate_spreads.get(phase, 0.0)) for phase, chance in prediction.chance_rates.items()},
     )
 
 
@@ -314,4 +371,4 @@ def fill_missing_measurements_as_healthy(
         )
         for key, item in healthy_prediction.vectors.items()
     }
-    return Prediction(rates, vectors)
+    return Prediction(rates, vectors, {}, prediction.chance_rates)

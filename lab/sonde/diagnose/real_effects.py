@@ -41,9 +41,11 @@ def add_real_effect_error(prediction: Prediction, effect_sd: float) -> Predictio
                 item.outside,
                 np.hypot(item.inside_sd, effect_sd * item.inside),
                 np.hypot(np.hypot(item.outside_sd, effect_sd * item.outside), _find_untouched_sd(prediction, key[0])),
+                item.chance and item.chance.add_relative_error(effect_sd),
             )
             for key, item in prediction.vectors.items()
         },
+        chance_rates={phase: effect.add_relative_error(effect_sd) for phase, effect in prediction.chance_rates.items()},
     )
 
 
@@ -65,6 +67,9 @@ def list_partial_effects(
             prediction,
             rates={phase: item for phase, item in prediction.rates.items() if not is_spared[operations[phase]]},
             vectors={key: item for key, item in prediction.vectors.items() if not is_spared[operations[key[0]]]},
+            chance_rates={
+                phase: item for phase, item in prediction.chance_rates.items() if not is_spared[operations[phase]]
+            },
         )
         share = sum(log(_SPARED_SHARE if item else 1 - _SPARED_SHARE) for item in spared)
         effects.append((share, fill_missing_measurements_as_healthy(affected, healthy_prediction, strength_count)))

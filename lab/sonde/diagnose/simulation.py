@@ -26,7 +26,7 @@ from sonde.model.confined_files import ConfinedDirectory, open_file, write_file
 from sonde.model.errors import MachineError
 from sonde.model.record import RecordReader
 
-_CACHE_FORMAT = "2"  # of what is measured in a record; part of the cache's names
+_CACHE_FORMAT = "3"  # of what is measured in a record; part of the cache's names
 _SIMULATOR_PROCESSES = 2
 _SIMULATION_TIMEOUT_S = 600
 _UNUSED_LINES = (b'{"type":"series"', b'{"type":"histogram"')
@@ -140,7 +140,7 @@ class Simulator:
                 reason = outcome.stderr.strip().splitlines()[-1:] or ["it printed no reason"]
                 raise MachineError(f"The simulation of {experiment.id} failed: {reason[0]}.")
             record = _read_needed_lines(folder / "record.ndjson")
-            messages = find_messages([folder / "traces" / "messages"]) if logs_messages else {}
+            messages = find_messages([folder / "traces" / "messages"], self.machine) if logs_messages else {}
         measured = measure_record(record, experiment.phase_ids, experiment.operation_phases, experiment.vector_kinds)
         return replace(measured, messages=messages)
 

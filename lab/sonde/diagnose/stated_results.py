@@ -6,9 +6,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from sonde.diagnose.description import DiagnosisExperiment
+from sonde.diagnose.description import DiagnosisExperiment, MeasuredPhase
 from sonde.diagnose.likelihood import ExperimentResult
+from sonde.diagnose.machine_map import DiagnosedMachine
 from sonde.diagnose.measurements import RunMeasurement
+from sonde.diagnose.server_messages import list_parts_in_messages, state_messages
 from sonde.model.errors import UserError
 
 # Error of a change that a person states, in units of the noise of one run.
@@ -16,8 +18,11 @@ _STATED_CHANGE_ERROR = 0.5
 _ANSWERS = {"yes": True, "no": False}
 
 
-def parse_stated_result(experiment: DiagnosisExperiment, changes: Sequence[str]) -> ExperimentResult:
-    """Parses PHASE=-40% or PHASE=0.6x, each a change against the fast time. Raises UserError."""
+def parse_stated_result(
+    experiment: DiagnosisExperiment, changes: Sequence[str], machine: DiagnosedMachine | None = None
+) -> ExperimentResult:
+    """Parses PHASE=-40% or PHASE=0.6x, each a change against the fast time, and KIND=yes, KIND=no or KIND=PART,PART of
+    messages; parts are those of `machine`. Raises UserError."""
     phases = {phase.id: phase for phase in experiment.phases}
     rates: dict[str, float] = {}
     messages: dict[str, bool] = {}
@@ -30,8 +35,22 @@ def parse_stated_result(experiment: DiagnosisExperiment, changes: Sequence[str])
         elif value in _ANSWERS:
             messages[phase] = _ANSWERS[value]
         else:
-            raise UserError(f'"{text}" does not say whether there are such messages; write {phase}=yes or {phase}=no.')
+            messages |= _parse_named_parts(phases[phase], value, text, machine)
     return ExperimentResult(experiment.id, (RunMeasurement(rates, {}, messages),), _STATED_CHANGE_ERROR * 0.1)
+
+
+def _parse_named_parts(
+    phase: MeasuredPhase, value: str, argument: str, machine: DiagnosedMachine | None
+) -> dict[str, bool]:
+    allowed = list_parts_in_messages(machine, phase.part_kind) if machine else ()
+    parts = value.split(",")
+    if machine is None or not allowed or not set(parts) <= set(allowed):
+        answers = [f"{phase.id}={answer}" for answer in (*_ANSWERS, *allowed[:1])]
+        raise UserError(
+            f'"{argument}" does not say whether there are such messages;'
+            f" write {', '.join(answers[:-1])} or {answers[-1]}."
+        )
+    return state_messages(phase.id, parts, phase.part_kind, machine)
 
 
 def _parse_change(change_text: str, argument: str) -> float:

@@ -131,7 +131,9 @@ def test_logs_are_evidence_once(model: DiagnosisModel, simulator: Simulator, tmp
     log_file = tmp_path / "messages"
     log_file.write_text("Mar 17 09:00:00 mds kernel: mdt: This server is not able to keep up with request traffic.\n")
     before = session.find_candidate("mds-saturated").probability
-    assert session.add_logs([log_file]) == "Messages in the logs about: metadata."
+    assert session.add_logs([log_file]) == (
+        "Messages in the logs: rebuild: no, drive: no, router: no, recovery: no, metadata: yes."
+    )
     assert session.find_candidate("mds-saturated").probability > 2 * before
     assert "metadata messages: yes" in session.describe_last_result()
     with pytest.raises(UserError, match="were entered already"):
@@ -144,6 +146,15 @@ def test_messages_are_entered_by_hand_as_yes_or_no() -> None:
     assert result.runs[0].messages == {"rebuild": True, "drive": False}
     with pytest.raises(UserError, match="write rebuild=yes or rebuild=no"):
         parse_stated_result(experiment, ["rebuild=-40%"])
+
+
+def test_messages_entered_by_hand_may_name_parts(model: DiagnosisModel) -> None:
+    experiment = find_diagnosis_experiment("server-messages")
+    result = parse_stated_result(experiment, ["rebuild=oss1,oss3", "router=no"], model.machine)
+    logged = {name for name, is_logged in result.runs[0].messages.items() if is_logged}
+    assert logged == {"rebuild oss1", "rebuild oss3"}
+    with pytest.raises(UserError, match="write rebuild=yes, rebuild=no or rebuild=oss1"):
+        parse_stated_result(experiment, ["rebuild=oss9"], model.machine)
 
 
 def test_single_cause_has_no_second_cause(session: DiagnosisSession) -> None:

@@ -140,9 +140,9 @@ def draw_measurement(
     for key, vector in source.vectors.items():
         names = list_measured_parts(key[1], experiment, machine)
         inside = part_masks.select_vector_parts(key[1], names)[member] > 0
-        drawn = [_draw_alternative(vector.inside_alternatives, strength, generator) for _ in names]
-        mean = np.where(inside, [item.mean[strength] for item in drawn], vector.outside[strength])
-        error = np.where(inside, [item.sd[strength] for item in drawn], vector.outside_sd[strength])
+        alternatives_of_parts = [_draw_alternative(vector.inside_alternatives, strength, generator) for _ in names]
+        mean = np.where(inside, [item.mean[strength] for item in alternatives_of_parts], vector.outside[strength])
+        error = np.where(inside, [item.sd[strength] for item in alternatives_of_parts], vector.outside_sd[strength])
         sampled = (
             mean
             + generator.normal(0.0, 1.0, len(names)) * error

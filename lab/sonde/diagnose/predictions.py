@@ -290,8 +290,8 @@ def predict_messages(
         for name in names:
             part = name.removeprefix(f"{phase.id} ")
             columns = []
-            for named in parts if effects else ():
-                simulated_part = {parts[0]: named, named: parts[0]}.get(part, part) if named else part
+            for named_part in parts if effects else ():
+                simulated_part = {parts[0]: named_part, named_part: parts[0]}.get(part, part) if named_part else part
                 simulated_name = name.removesuffix(part) + simulated_part
                 shares = [effect.messages.get(simulated_name, 0.0) for effect in effects]
                 columns.append(_StrengthScale(hypothesis.strength_grid.amounts).interpolate_to_all_strengths(shares))

@@ -86,22 +86,15 @@ def _compute_tail_probabilities(
     tails = []
     for phase, value in run_measurement.rates.items():
         if phase in prediction.rates:
-            below = sum(
-                float(
-                    np.sum(
-                        shares
-                        * item.share
-                        * noise.compute_cumulative_probability_of_phase(
-                            value - item.mean, np.hypot(item.sd, result.reference_sd)
-                        )
-                    )
-                )
-                for alternatives, shares in (
-                    (prediction.list_alternatives(phase), exposed_weights),
-                    (healthy.list_alternatives(phase), np.array([unexposed_weight])),
-                )
-                for item in alternatives
-            )
+            below = 0.0
+            for alternatives, shares in (
+                (prediction.list_alternatives(phase), exposed_weights),
+                (healthy.list_alternatives(phase), np.array([unexposed_weight])),
+            ):
+                for item in alternatives:
+                    sd = np.hypot(item.sd, result.reference_sd)
+                    lower = noise.compute_cumulative_probability_of_phase(value - item.mean, sd)
+                    below += float(np.sum(shares * item.share * lower))
             tails.append((below, phase))
     for key, values in run_measurement.vectors.items():
         if key in prediction.vectors:
@@ -110,17 +103,13 @@ def _compute_tail_probabilities(
             measured = np.array(list(values.values()))
             inside = (weights * exposed) @ masks.select_vector_parts(key[1], names)  # strengths and names
             outside = np.sum(weights, axis=1)[:, None] - inside
-            is_below = outside * noise.compute_cumulative_probability_of_part(
+            probability_by_strength = outside * noise.compute_cumulative_probability_of_part(
                 measured - vector.outside[:, None], vector.outside_sd[:, None]
             )
             for item in vector.inside_alternatives:
-                is_below += (
-                    inside
-                    * item.share[:, None]
-                    * noise.compute_cumulative_probability_of_part(
-                        measured - item.mean[:, None], np.hypot(item.sd, result.part_sd)[:, None]
-                    )
-                )
-            below_by_name = np.sum(is_below, axis=0)
+                sd = np.hypot(item.sd, result.part_sd)[:, None]
+                lower = noise.compute_cumulative_probability_of_part(measured - item.mean[:, None], sd)
+                probability_by_strength += inside * item.share[:, None] * lower
+            below_by_name = np.sum(probability_by_strength, axis=0)
             tails += [(float(below), name) for name, below in zip(names, below_by_name, strict=True)]
     return tails

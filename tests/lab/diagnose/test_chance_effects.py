@@ -30,7 +30,7 @@ def test_share_and_mean_follow_from_simulated_values() -> None:
     assert effect.sd == pytest.approx([0.3, sqrt(4 / 2) * np.std([-0.5, -0.6, -0.7])])
 
 
-def test_strength_without_affected_values_takes_those_of_its_neighbor() -> None:
+def test_strength_without_affected_values_takes_its_neighbors_values() -> None:
     effect = find((0.0, 0.0), (0.0, -0.4), (-1.0, -1.0))
     assert effect is not None
     assert effect.mean == pytest.approx([-0.4, -0.4, -1.0])
@@ -55,7 +55,7 @@ def compute_densities(prediction: Prediction, *runs: tuple[float, float]) -> Flo
     return compute_rate_densities(prediction, measurements, QUIET, 0.0)[:, 0]
 
 
-def test_density_of_an_unaffected_run_is_its_share_of_the_healthy_one() -> None:
+def test_unaffected_run_has_its_share_of_the_healthy_density() -> None:
     certain, likely = (compute_densities(make_prediction(share), (0.0, -0.5))[0] for share in (1 - 1e-9, 0.25))
     assert likely - certain == pytest.approx(log(0.25), abs=0.02)
 

@@ -127,7 +127,7 @@ def test_line_of_each_kind_is_recognized(tmp_path: Path, kind: str) -> None:
     assert {name.partition(" ")[0] for name, is_logged in messages.items() if is_logged} == {kind}
 
 
-def test_message_that_names_no_part_of_the_machine_is_one_of_its_kind(tmp_path: Path) -> None:
+def test_message_about_an_unknown_part_belongs_to_its_kind(tmp_path: Path) -> None:
     (tmp_path / "messages").write_text(LINES["router"] + "\n" + LINES["rebuild"].replace("oss3", "other"), "utf-8")
     messages = find_messages([tmp_path / "messages"], read_small_machine(tmp_path))
     assert messages["router"]

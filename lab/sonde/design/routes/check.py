@@ -8,11 +8,11 @@ the parts that it did not get.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import astuple, replace
 
 from sonde.design.checked_items import CheckedItem, split_faults_and_comparisons
 from sonde.design.routes.check_directions import check_both_directions, find_router_of_tables, is_host_of_side
-from sonde.design.routes.check_links import find_link_faults
+from sonde.design.routes.check_links import ADDRESS_OF_ANOTHER_HOST, ANOTHER_ADDRESS, find_link_faults
 from sonde.design.routes.check_neighbors import FIXED_NEIGHBOR, WRONG_LINK_ADDRESS, compare_link_addresses
 from sonde.design.routes.check_next_hops import OTHER_ORDER
 from sonde.design.routes.check_paths import find_path_faults
@@ -185,10 +185,23 @@ def _check_fabrics_of_host(
         yield from find_rule_faults(views, tables)
 
 
+def _join_versions(faults: Iterable[RouteFault]) -> tuple[RouteFault, ...]:
+    """The faults with those of an interface that has the addresses of another host as one for both IP versions: the
+    host was installed as that one, or the outputs are not its own."""
+    joined: dict[tuple[str, ...], RouteFault] = {}
+    for fault in faults:
+        is_of_host = fault.kind in (ADDRESS_OF_ANOTHER_HOST, ANOTHER_ADDRESS)
+        key = (fault.kind, fault.location) if is_of_host else (*astuple(fault),)
+        first = joined.setdefault(key, fault)
+        if first is not fault and is_of_host and fault.problem not in first.problem:
+            joined[key] = replace(first, problem=f"{first.problem}; {fault.problem}")
+    return tuple(joined.values())
+
+
 def _drop_repeated_faults(faults: Iterable[RouteFault]) -> Iterator[RouteFault]:
     """The faults without those that follow for the other IP version too (a missing interface), and without those that
     another fault explains: a setting that differs from the system file, a fixed link address that is wrong."""
-    faults = tuple(faults)
+    faults = _join_versions(faults)
     explained = {fault.location for fault in faults if fault.kind != OTHER_SETTING}
     wrong_neighbors = {fault.location for fault in faults if fault.kind == WRONG_LINK_ADDRESS}
     missing_interfaces: set[str] = set()

@@ -28,6 +28,8 @@ from sonde.design.routes.moved_ports import MISSING_INTERFACE
 
 # The largest MTU of IPoIB in datagram mode: an InfiniBand packet of 4096 B without the header of 4 B.
 LARGEST_DATAGRAM_MTU = 4092
+ADDRESS_OF_ANOTHER_HOST = "address of another host"
+ANOTHER_ADDRESS = "another address"
 
 
 def find_link_faults(host_view: HostView, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
@@ -231,14 +233,14 @@ def _check_addresses_of_hosts(host_view: HostView, host_addresses: Sequence[str]
     lacks_own = is_single and len(host_class.addresses) > 1 and host_view.addresses[0] not in host_addresses
     if lacks_own:
         yield RouteFault(
-            "address of another host" if borrowed else "another address", host_class.device,
+            ADDRESS_OF_ANOTHER_HOST if borrowed else ANOTHER_ADDRESS, host_class.device,
             f"this host has {', '.join(borrowed or host_addresses)}; its address in the system file is"
             f" {host_view.addresses[0]}",
             "two hosts with one address lose each other's packets: give it its own, or correct the system file",
         )  # fmt: skip
     elif borrowed:
         yield RouteFault(
-            "address of another host", ", ".join(text.partition(" ")[0] for text in borrowed),
+            ADDRESS_OF_ANOTHER_HOST, ", ".join(text.partition(" ")[0] for text in borrowed),
             f"this host has {', '.join(borrowed)} besides the address of {own_host}",
             "two hosts with one address lose each other's packets: remove it here, or correct the system file",
         )  # fmt: skip

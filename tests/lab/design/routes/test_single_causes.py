@@ -273,3 +273,14 @@ def test_rules_of_a_listing_without_the_local_table_have_a_version(tmp_path: Pat
     outputs = print_server_outputs()
     edit(outputs, "rule", "0:\tfrom all lookup local\n", "")
     assert check_kinds(tmp_path, outputs) == [("no rule for local addresses", "rules")]
+
+
+def test_outputs_of_another_host_are_one_fault(tmp_path: Path) -> None:
+    outputs = print_server_outputs()
+    for name in ("addr", "route", "route6"):
+        outputs[name] = re.sub(r"\b10\.160\.0\.1\b", "10.160.0.2", outputs[name])
+        outputs[name] = re.sub(r"\bfd00:160::1\b", "fd00:160::2", outputs[name])
+    (fault,) = check_outputs(tmp_path, outputs, "nsd1").faults
+    assert (fault.kind, fault.location) == ("address of another host", "bond0")
+    assert "this host has 10.160.0.2 of nsd2; its address in the system file is 10.160.0.1" in fault.problem
+    assert "this host has fd00:160::2 of nsd2; its address in the system file is fd00:160::1" in fault.problem

@@ -15,7 +15,7 @@ from sonde.diagnose.archive_evidence import EnvironmentEvidence
 from sonde.diagnose.counter_evidence import CounterEvidence
 from sonde.diagnose.description import DEFAULT_TRAITS, CauseFile, DiagnosisExperiment
 from sonde.diagnose.event_evidence import EventEvidence
-from sonde.diagnose.experiment_plan import ScaledExperiment, scale_experiment_to_machine
+from sonde.diagnose.experiment_plan import ScaledExperiment, is_predictable, scale_experiment_to_machine
 from sonde.diagnose.hypotheses import (
     CAUSE,
     FAULT,
@@ -247,7 +247,11 @@ def build_diagnosis_model(
     hypothesis_library = hypothesis_library or HypothesisLibrary(
         list_causes_for_machine_kind(machine.machine_kind), list_experiments_for_machine_kind(machine.machine_kind)
     )
-    experiments = tuple(scale_experiment_to_machine(item, machine) for item in hypothesis_library.experiments)
+    experiments = tuple(
+        scale_experiment_to_machine(item, machine)
+        for item in hypothesis_library.experiments
+        if is_predictable(item, machine)
+    )
     eligible = [cause for cause in hypothesis_library.causes if is_within_complaint(cause, complaint or {})]
     hypotheses = [
         item for item in list_hypotheses(machine, eligible) if not item.fault or item.fault in hypothesis_library.faults

@@ -14,8 +14,8 @@ from sonde.diagnose.measurements import NODES, TARGET_MEDIANS, TARGETS
 from sonde.model.plan import Plan
 
 _TASKS_PER_NODE = 4
-# File systems that store each file on one target, chosen by its name, and tasks for each target there: with four files
-# for each target few targets have none.
+# File systems that store each file, and its name, on one target that follows from the name; and tasks for each target
+# there: with four files for each target few targets have none.
 _UNSTRIPED_KINDS, _TASKS_PER_UNSTRIPED_TARGET = ("gluster",), 4
 BYTES_PER_TARGET_MEMBER = "per_target"  # as a volume: the number of bytes for each target, over all tasks
 
@@ -66,6 +66,11 @@ class ScaledExperiment:
     def make_plan(self, directory: str) -> Plan:
         """Returns the plan for a directory of the file system."""
         return Plan.from_document({**self.plan, "target": {**self.plan.get("target", {}), "path": directory}}, self.id)
+
+
+def is_predictable(experiment: DiagnosisExperiment, machine: DiagnosedMachine) -> bool:
+    """Whether the model predicts the experiment: it has a metadata server, which does all operations on names."""
+    return machine.file_system_kind not in _UNSTRIPED_KINDS or "meta" not in (experiment.plan or {})
 
 
 def scale_experiment_to_machine(experiment: DiagnosisExperiment, machine: DiagnosedMachine) -> ScaledExperiment:

@@ -8,7 +8,12 @@ from pathlib import Path
 import pytest
 from diagnosis_machine import SYSTEM, read_small_machine
 
-from sonde.diagnose.experiment_plan import ScaledExperiment, combine_traits, scale_experiment_to_machine
+from sonde.diagnose.experiment_plan import (
+    ScaledExperiment,
+    combine_traits,
+    is_predictable,
+    scale_experiment_to_machine,
+)
 from sonde.diagnose.library import find_diagnosis_experiment
 
 
@@ -35,3 +40,11 @@ def test_plan_with_a_file_for_each_task_is_unchanged_on_gluster(tmp_path: Path) 
     striped, unstriped = (scale(tmp_path, "warm-cache", kind) for kind in ("lustre", "gluster"))
     assert unstriped.plan == striped.plan
     assert (striped.stripe_count, unstriped.stripe_count) == (8, 1)
+
+
+def test_names_on_gluster_are_not_predicted(tmp_path: Path) -> None:
+    """The model has a metadata server; Gluster has none."""
+    names, data = (find_diagnosis_experiment(name) for name in ("names", "every-target"))
+    for kind, expected in (("lustre", True), ("gluster", False)):
+        machine = read_small_machine(tmp_path, SYSTEM.replace('kind = "lustre"', f'kind = "{kind}"'))
+        assert (is_predictable(names, machine), is_predictable(data, machine)) == (expected, True)

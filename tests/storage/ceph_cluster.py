@@ -16,6 +16,7 @@ _OSDS = 4
 _OF_NAMES = _OSDS  # the last one: what happens to those of data does not stop the metadata server
 _AS_ROOT = ("--setuser", "root", "--setgroup", "root")
 _GIVES_UP_S = 12
+_BUSY_MONITOR, _BUSY_TRIES = "problem getting command descriptions", 5
 
 
 class Ceph:
@@ -53,7 +54,12 @@ class Ceph:
         return [f"osd.{number}" for number in range(_OSDS)]
 
     def ceph(self, *arguments: str) -> str:
-        return self.room.output_of("ceph", *arguments)
+        """Repeats a command that a monitor with much to do did not describe in time, before it was executed."""
+        for _ in range(_BUSY_TRIES):
+            done = self.room.run("ceph", *arguments, check=False)
+            if done.returncode == 0 or _BUSY_MONITOR not in done.stderr:
+                break
+        return done.stdout if done.returncode == 0 else self.room.output_of("ceph", *arguments)
 
     def _osd(self, number: int) -> Path:
         identity = str(uuid.uuid4())

@@ -34,7 +34,7 @@ from sonde.model.record import RECORD_FILE, read_record
 Storage = TypeVar("Storage")
 _NODE_COUNT = 4
 _OBJECTS_PER_TARGET, _MIN_STRIPE_UNIT = 8, 64 << 10
-_PLACEMENT_GROUPS, _NAME_GROUPS = 128, 8  # of both pools
+_PLACEMENT_GROUPS = 128  # with 16 an OSD may have an eighth of the objects
 # Rates are those of the healthy system; the network of each host is as fast as all targets together.
 _SYSTEM_TEMPLATE = """
 schema = "sonde-system/2"
@@ -180,21 +180,11 @@ class ClusterMachine(RealMachine[Storage]):
         return []
 
 
-def _start_ceph(room: Room) -> Ceph:
-    """Starts Ceph with so many placement groups that each OSD has about as many objects."""
-    ceph = Ceph(room)
-    for member in ("pg_num", "pgp_num"):
-        ceph.ceph("osd", "pool", "set", "bytes", member, str(_PLACEMENT_GROUPS))
-    room.until(lambda: f"{_PLACEMENT_GROUPS + _NAME_GROUPS} pgs" in ceph.ceph("pg", "stat"), "no groups were added")
-    ceph.settled()
-    return ceph
-
-
 class CephMachine(ClusterMachine[StorageServer]):
     """Ceph with one client."""
 
     def __init__(self, room: Room) -> None:
-        self._ceph = _start_ceph(room)
+        self._ceph = Ceph(room, _PLACEMENT_GROUPS)
         system = fill_system_text("client", "storage", "osd.[0-3]", "osd", "ceph")
         super().__init__(room, self._ceph.mount_path, system)
 
@@ -226,7 +216,7 @@ class NodeMachine(ClusterMachine[ClientNode]):
     """Ceph with four client nodes, on which the ssh launcher starts the tasks."""
 
     def __init__(self, room: Room) -> None:
-        ceph = _start_ceph(room)
+        ceph = Ceph(room, _PLACEMENT_GROUPS)
         self._nodes = RoomNodes(room, _NODE_COUNT, ceph.mount_path)
         system = fill_system_text(f"n[1-{_NODE_COUNT}]", "storage", "osd.[0-3]", "osd", "ceph")
         super().__init__(room, ceph.mount_path, system)

@@ -28,8 +28,9 @@ class Ceph:
     stops_ms = 200  # one client does everything: it has a queue of its own, which hides short ones
     to_servers: Mapping[str, object] = {"direct": True}
 
-    def __init__(self, room: Room) -> None:
+    def __init__(self, room: Room, placement_groups: int = 16) -> None:
         self.room = room
+        self._placement_groups = placement_groups  # of the pool of bytes
         for folder in ("/etc/ceph", "/var/lib/ceph", "/run/ceph"):
             room.cover(folder)
         fsid = str(uuid.uuid4())
@@ -78,8 +79,9 @@ class Ceph:
             self.ceph("osd", "crush", "rm-device-class", *every)
             self.ceph("osd", "crush", "set-device-class", kind, *every)
             self.ceph("osd", "crush", "rule", "create-replicated", f"on-{kind}", "default", "osd", kind)
+        groups = str(self._placement_groups)
         self.ceph("osd", "pool", "create", "names", "8", "8", "replicated", "on-ssd")
-        self.ceph("osd", "pool", "create", "bytes", "16", "16", "replicated", "on-hdd")
+        self.ceph("osd", "pool", "create", "bytes", groups, groups, "replicated", "on-hdd")
         self.ceph("fs", "new", "fs", "names", "bytes")
 
     def _mount(self, name: str, *options: str) -> Path:

@@ -27,7 +27,7 @@ _INDIVIDUAL_ATTRIBUTE_PATTERN = re.compile(
     r"|volume_group|volume_type|origin|data_percent|twice|mapper_targets|group_of_pv|bad_blocks|map_size|dev"
     r"|access_state|preferred_path|device_b\w+|\w+_busy|inflight|stat|cntlid|address|firmware_rev|numa_node|nsid|nguid"
     r"|eui|\w+nqn|hostid|local_cpu\w*|sync_m\w+|new_dev|reshape_direction|io_poll_delay|queue_count|sqsize"
-    r"|used_percent|mapper_unit|write_mostly|failfast|io\w+_cnt|evt_media_change|modalias|uevent|type|scsi_level|inquiry|sas_\w+|vpd_pg\w+"
+    r"|health|used_percent|mapper_unit|write_mostly|failfast|io\w+_cnt|evt_media_change|modalias|uevent|type|scsi_level|inquiry|sas_\w+|vpd_pg\w+"
     r"|max_segment\w*|max_integrity_segments|max_discard_segments|max_hw_sectors_kb|dma_alignment|virt_boundary_mask"
     r"|discard_\w+|write_same_max_bytes|write_zeroes\w*|zone_\w+|nr_zones|max_open_zones|max_active_zones"
     r"|stripe_cache_active|last_sync_action|consistency_policy|rd\d+|component_size|protection|block_device_state"
@@ -45,6 +45,8 @@ _INDIVIDUAL_TARGET_FACT_PATTERN = re.compile(
 )
 # Features of ldiskfs that the kernel sets, or that another rule is about.
 _CHANGING_FEATURES = frozenset({"needs_recovery", "orphan_present", "mmp", "recovery"})
+_LOCAL_KINDS = ("xfs", "ext4")
+_MADE_WITH = ("isize", "sector", "crc", "finobt", "sparse", "inode_bytes", "flex_groups", "log-version", "ftype")
 # Names of attributes for people; without an entry the name itself.
 _TITLES = {
     "timeout": "timeout of commands", "unit": "chunk", "data_start": "start of data", "extent_bytes": "extent size",
@@ -198,6 +200,7 @@ def _list_groups(observed_storage: ObservedStorage) -> Iterator[PeerGroup]:
     yield from _group_by_technology(observed_storage, "drives of all arrays", members, "")
     yield from _group_arrays(observed_storage, disks)
     yield from _group_maps(observed_storage, disks)
+    yield from _group_numbered_mounts(observed_storage.file_systems)
 
 
 def _select_attributes(attributes: Mapping[str, str]) -> dict[str, str]:
@@ -312,6 +315,31 @@ def _group_maps(observed_storage: ObservedStorage, disks: Sequence[ObservedDisk]
         names = [path.name for disk in maps for path in disk.paths if path.name in observed_storage.disks]
         paths = {name: read_peer_attributes(observed_storage.disks[name]) for name in names}
         yield PeerGroup(f"paths of all maps{noun}", paths, False)
+
+
+def _name_option(option: str) -> str:
+    return "of access times" if option in ("noatime", "relatime", "strictatime") else option.partition("=")[0]
+
+
+def _group_numbered_mounts(file_systems: Sequence[ObservedFileSystem]) -> Iterator[PeerGroup]:
+    """Local file systems at mount points that only a number distinguishes, like /data/target01: what they were made
+    with, and how they are mounted."""
+    groups: dict[tuple[str, str], dict[str, ObservedFileSystem]] = {}
+    for each in file_systems:
+        role = re.sub(r"\d+", "*", each.location)
+        if each.kind in _LOCAL_KINDS and each.options and role != each.location:
+            groups.setdefault((each.kind, role), {})[each.location] = each
+    for (kind, role), mounts in groups.items():
+        options = {_name_option(option) for each in mounts.values() for option in each.options}
+        peers = {}
+        for location, each in mounts.items():
+            numbers = {"block": each.block, "unit": each.unit, "width": each.width, "log": each.log}
+            values = {name: str(value) for name, value in numbers.items() if value is not None}
+            values |= {name: each.facts[name] for name in _MADE_WITH if each.facts.get(name)}
+            written = {_name_option(option): option for option in each.options}
+            values |= {f"mount option {name}": written.get(name, "absent") for name in options}
+            peers[location] = values
+        yield PeerGroup(f"{kind} at {role}", peers, False)
 
 
 def _group_targets(file_systems: Sequence[ObservedFileSystem]) -> Iterator[PeerGroup]:

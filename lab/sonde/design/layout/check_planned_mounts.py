@@ -10,8 +10,10 @@ from sonde.design.layout.device_identity import describe_device, is_planned_devi
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem, ObservedStorage
+from sonde.design.layout.placement import LOCAL
 from sonde.design.layout.planned_roles import select_planned
 from sonde.design.layout.written_attributes import WrittenAttribute
+from sonde.model.ranges import RangeError, expand_name_range
 
 _MAKERS = ("mkfs.xfs", "mke2fs", "mkfs.btrfs")
 _LABEL_LENGTHS = {"xfs": 12, "ext4": 16}
@@ -32,6 +34,9 @@ def select_mounted(
         if any(isinstance(each, LayoutFault) for each in results):
             file_systems = (ObservedFileSystem(planned_layout.id, kind),)
         return file_systems, results
+    if kind not in (*LOCAL, "lustre"):
+        devices = _list_target_devices(observed_storage, planned_layout) or file_systems
+        return devices, list(_find_unmounted_devices(observed_storage, devices))
     if not shows_mounts or kind not in _LABEL_LENGTHS or not mount_points:
         return file_systems, []
     device = _find_planned_device(observed_storage, planned_layout, written)
@@ -53,6 +58,48 @@ def select_mounted(
     )  # fmt: skip
     unmounted = ObservedFileSystem(planned_layout.id, kind, f"/dev/{device.name}", origin=device.origin)
     return (unmounted,), [fault, CheckedItem("the planned mount", planned_layout.id)]
+
+
+def _list_target_devices(
+    observed_storage: ObservedStorage, planned_layout: FileSystemLayout
+) -> tuple[ObservedFileSystem, ...]:
+    """The devices that the plan has for targets of BeeGFS, GPFS and the like, which a local file system may hold: what
+    is below them is compared. Empty where outputs show neither such a device nor a mount."""
+    paths = {
+        path for device in planned_layout.all_devices for path in _expand_device(getattr(device.table, "device", ""))
+    }
+    names = [disk.name for disk in observed_storage.disks.values()
+             if any(is_planned_device(observed_storage, path, disk) for path in paths)]  # fmt: skip
+    kind, shows_mounts = planned_layout.table.kind, any(each.options for each in observed_storage.file_systems)
+    devices = tuple(ObservedFileSystem(f"{planned_layout.id} on {name}", kind, f"/dev/{name}") for name in names)
+    return devices or ((ObservedFileSystem(planned_layout.id, kind),) if shows_mounts else ())
+
+
+def _find_unmounted_devices(
+    observed_storage: ObservedStorage, devices: Sequence[ObservedFileSystem]
+) -> Iterator[LayoutFault | CheckedItem]:
+    """Devices of targets that hold a local file system, which is not mounted."""
+    mounted = {each.device.rpartition("/")[2] for each in observed_storage.file_systems if each.options}
+    for device in devices if mounted else ():
+        name = device.device.rpartition("/")[2]
+        disk = observed_storage.disks.get(name)
+        if disk is None or disk.settings.get("fs_kind") not in _LABEL_LENGTHS:
+            continue
+        yield CheckedItem("the mount of a target", name)
+        if not mounted & {name, disk.settings.get("name", name)}:
+            yield LayoutFault(
+                "target not mounted", name,
+                f"it holds {disk.settings['fs_kind']} for {device.location.partition(' ')[0]}, which is not mounted",
+                "files with parts on it cannot be read or written",
+                "look at the log of the kernel and fstab, then mount it before the service of the target starts",
+            )  # fmt: skip
+
+
+def _expand_device(device: str) -> tuple[str, ...]:
+    try:
+        return expand_name_range(device) if device.startswith("/dev/") else ()
+    except RangeError:
+        return (device,)
 
 
 def _is_another(

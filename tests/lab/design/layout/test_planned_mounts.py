@@ -93,3 +93,53 @@ def test_array_that_is_not_assembled_explains_the_absent_mount() -> None:
     assert (fault.kind, fault.location) == ("array not assembled", "/dev/md0")
     assert "6 of its 6 drives are there" in fault.problem
     assert fault.consequences == ("scratch: nothing is mounted at /scratch, and no device holds it",)
+
+
+def print_storage_server(mounted: tuple[int, ...] = (0, 1, 2), options: str = "rw,noatime") -> dict[str, str]:
+    """A server of BeeGFS: XFS on each of three arrays, and home of the operating system on a mirror."""
+    arrays = [{"name": f"md{number}", "kname": f"md{number}", "type": "raid6", "size": 8 * 10**12, "fstype": "xfs",
+               "label": f"target{number}"} for number in range(3)]  # fmt: skip
+    home = {"name": "md9", "kname": "md9", "type": "raid1", "size": 10**12, "fstype": "ext4", "label": "home"}
+    mounts = [{"target": f"/data/target{number}", "source": f"/dev/md{number}", "fstype": "xfs",
+               "options": options if number == 2 else "rw,noatime"} for number in mounted]  # fmt: skip
+    return {
+        "links": print_links(21),
+        **{f"md{number}": print_detail(PrintedArray(f"md{number}", range(6 * number, 6 * number + 6), [18 + number]))
+           for number in range(3)},
+        "lsblk": json.dumps({"blockdevices": [*arrays, home]}),
+        "findmnt": json.dumps({"filesystems": [*mounts, *ROOT]}),
+    }  # fmt: skip
+
+
+def describe_targets() -> dict[str, Any]:
+    document = describe()
+    document["servers"] = [{"id": "s"}]
+    document["drives"][0] |= {"id": "d[0-20]", "device": "/dev/disk/by-path/pci-0000:3b:00.0-sas-phy[0-20]-lun-0"}
+    document["raid_groups"][0] |= {"id": "md[0-2]", "drives": "d[0-17]", "spares": "d[18-20]", "blocks": 3,
+                                   "device": "/dev/md[0-2]"}  # fmt: skip
+    document["file_systems"] = [{"id": "scratch", "kind": "beegfs"}]
+    document["targets"] = [{"id": "t[0-2]", "kind": "target", "file_system": "scratch", "server": "s", "on": "md[0-2]"}]
+    return document
+
+
+def test_local_file_systems_of_targets_are_sound() -> None:
+    assert find_faults(print_storage_server(), describe_targets()) == []
+
+
+def test_target_of_local_file_system_that_is_not_mounted_is_reported() -> None:
+    (fault,) = find_faults(print_storage_server((0, 2)), describe_targets())
+    assert (fault.kind, fault.location) == ("target not mounted", "md1")
+
+
+def test_array_below_a_target_is_compared_with_the_plan() -> None:
+    outputs = print_storage_server()
+    outputs["md1"] = outputs["md1"].replace("Chunk Size : 128K", "Chunk Size : 64K")
+    (fault,) = find_faults(outputs, describe_targets())
+    assert fault.location == "md1"
+    assert "64 KiB" in fault.problem
+
+
+def test_mount_option_of_one_target_is_reported() -> None:
+    (fault,) = find_faults(print_storage_server(options="rw,relatime"), describe_targets())
+    assert (fault.kind, fault.location) == ("differs from its peers", "/data/target2")
+    assert "mount option of access times is relatime; on 2 of 3 xfs at /data/target* it is noatime" in fault.problem

@@ -241,6 +241,11 @@ RULES: Sequence[AttributeRule] = (
         "take the jumper or the emulation of the drive away",
     ),
     AttributeRule(
+        "disk", "health", r".*(?:FAIL|EXCEEDED|IMPENDING).*", "drive about to fail", "smartctl -H says of it: {value}",
+        "it has used up its spare sectors or its life, and may fail at any time",
+        "save what is on it, and replace it while its array is whole (mdadm --replace, zpool replace)",
+    ),
+    AttributeRule(
         "lvm", "permission", "[rR]", "write-protected", "it is read-only: attribute {value} of lvs",
         "every write fails", "lvchange -p rw, after a look at why",
     ),

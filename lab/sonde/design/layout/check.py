@@ -15,6 +15,7 @@ from sonde.design.layout.attribute_rules import find_attribute_faults
 from sonde.design.layout.check_blocks import find_block_faults
 from sonde.design.layout.check_disks import find_disk_faults
 from sonde.design.layout.check_drives import find_drive_faults
+from sonde.design.layout.check_fstab import find_fstab_faults
 from sonde.design.layout.check_inodes import find_inode_faults, find_planned_inode_faults
 from sonde.design.layout.check_mounts import find_covered_mounts, find_mount_faults
 from sonde.design.layout.check_objects import find_object_faults
@@ -92,6 +93,7 @@ def check_layout(
     unknown += list_unknown_spare_groups(observed_storage)
     results += find_inode_faults(observed_storage.file_systems)
     results += find_covered_mounts(observed_storage.file_systems)
+    results += find_fstab_faults(observed_storage)
     results += find_target_faults(observed_storage.file_systems) if target_results is None else target_results
     results += find_shared_devices(observed_storage, list_planned_targets(group_by_command(written).values()))
     for table in observed_storage.slices:

@@ -18,6 +18,7 @@ part() { # part COMMAND...: the command and its output
 part date +%Y-%m-%dT%H:%M:%S%z
 part lsblk --json --bytes --output-all
 part findmnt --json --real --output TARGET,SOURCE,FSTYPE,OPTIONS
+[ ! -r /etc/fstab ] || part cat /etc/fstab
 part find /dev -path /dev/char -prune -o -path /dev/block -prune -o -type l -printf '%p %l\n'
 part blkid
 [ ! -r /proc/mdstat ] || part cat /proc/mdstat
@@ -49,6 +50,7 @@ for disk in /sys/block/*; do
     done
     part grep -H "" $files
     [ ! -e "$disk/device/timeout" ] || part smartctl -l scterc "/dev/${disk##*/}"
+    [ ! -e "$disk/device" ] || part smartctl -H "/dev/${disk##*/}"
 done
 part df -iT
 findmnt --real --noheadings --types xfs --output TARGET 2>/dev/null | while read -r mount; do

@@ -5,12 +5,17 @@ from __future__ import annotations
 
 import re
 
-from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem, ObservedStorage
+from sonde.design.layout.live.observations import FstabEntry, ObservedDisk, ObservedFileSystem, ObservedStorage
 from sonde.model.errors import UserError
 
 # The forms that identify these outputs.
 LINKS_FORM = r"^l\S+ .* -> (?:\.\./)+|^/dev/\S+ (?:-> )?(?:\.\./)+"
 SCTERC_FORM = r"^SCT Error Recovery Control( command not supported)?|^[ \t]*Read: +(\d+ \(|Disabled)"
+HEALTH_FORM = r"^SMART (?:overall-health self-assessment test result|Health Status):"
+FSTAB_FORM = (
+    r"^(?:UUID|LABEL|PARTUUID|PARTLABEL)=\S+[ \t]+(?:/|none|swap)"
+    r"|^/dev/\S+[ \t]+(?:/\S*|none|swap)[ \t]+(?:xfs|ext[234]|swap|vfat|btrfs|lustre|zfs)\b"
+)
 DF_FORM = r"^Filesystem +(?:Type +)?Inodes +IUsed\b"
 _LINK_PATTERN = re.compile(r"(\S+) (?:-> )?(?:\.\./)+([\w!-]+)$", re.MULTILINE)
 _DIRECTORY_PATTERN = re.compile(r"^(/dev/\S+):$", re.MULTILINE)
@@ -59,6 +64,30 @@ def read_smartctl_scterc(output_text: str, output_origin: str) -> ObservedStorag
     return ObservedStorage(
         disks={name: ObservedDisk(name, settings={"error_recovery": recovery}, origin=output_origin)}
     )
+
+
+def read_smartctl_health(output_text: str, output_origin: str) -> ObservedStorage:
+    """Parses smartctl -H: what the drive says of itself. Its name is in the command line that the collector prints."""
+    device = read_device_from_origin(output_origin)
+    if not device:
+        raise UserError(f"{output_origin} does not name its drive; save it with the script of sonde layout collect.")
+    verdict = re.search(r"^SMART (?:overall-health self-assessment test result|Health Status): *(\S.*)$", output_text,
+                        re.MULTILINE)  # fmt: skip
+    if verdict is None:
+        return ObservedStorage(unknown=(f"the health of {device}",))
+    name = device.rsplit("/", 1)[-1]
+    settings = {"health": verdict[1].strip()}
+    return ObservedStorage(disks={name: ObservedDisk(name, settings=settings, origin=output_origin)})
+
+
+def read_fstab(output_text: str, output_origin: str) -> ObservedStorage:
+    """Parses /etc/fstab: what is mounted where at a start of the machine."""
+    rows = [line.split() for line in output_text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    entries = tuple(FstabEntry(row[0], row[1], row[2], tuple((row[3] if len(row) > 3 else "defaults").split(",")))
+                    for row in rows if len(row) > 2)  # fmt: skip
+    if not entries:
+        raise UserError(f"{output_origin} names no mount; it should be /etc/fstab.")
+    return ObservedStorage(fstab=entries)
 
 
 def read_df_inodes(output_text: str, output_origin: str) -> ObservedStorage:

@@ -137,6 +137,16 @@ class ObservedSlices:
 
 
 @dataclass(frozen=True)
+class FstabEntry:
+    """A line of /etc/fstab. `source` is a device, or LABEL=, UUID= and the like."""
+
+    source: str
+    mount_point: str
+    kind: str
+    options: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class ObservedStorage:
     """All observations. `unread` holds lines that were not parsed, `unknown` what could not be observed."""
 
@@ -146,6 +156,7 @@ class ObservedStorage:
     slices: tuple[ObservedSlices, ...] = ()
     unread: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
+    fstab: tuple[FstabEntry, ...] = ()
     date: str = ""  # when they were made, in the format of ISO 8601
 
     def iterate_disks_below(self, top_disk: str) -> Iterator[ObservedDisk]:
@@ -170,7 +181,7 @@ def merge_observations(first: ObservedStorage, second: ObservedStorage) -> Obser
     return ObservedStorage(
         first.file_systems + second.file_systems, disks, first.files + second.files, first.slices + second.slices,
         first.unread + second.unread, tuple(dict.fromkeys(first.unknown + second.unknown)),
-        first.date or second.date,
+        first.fstab + second.fstab, first.date or second.date,
     )  # fmt: skip
 
 

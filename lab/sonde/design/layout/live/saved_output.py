@@ -48,9 +48,11 @@ FORMS: Mapping[str, tuple[str, Reader]] = {
     "mdadm.conf": (r"^(?:ARRAY|MAILADDR|MAILFROM|DEVICE|CREATE|HOMEHOST)[ \t]+\S+", md_output.read_mdadm_configuration),
     "/proc/mdstat": (r"^Personalities :|^md\S* : (in)?active", md_output.read_mdstat),
     "df -i": (device_output.DF_FORM, device_output.read_df_inodes),
+    "smartctl -H": (device_output.HEALTH_FORM, device_output.read_smartctl_health),
     "smartctl -l scterc": (device_output.SCTERC_FORM, device_output.read_smartctl_scterc),
     "ls -l /dev/disk/by-id": (device_output.LINKS_FORM, device_output.read_device_links),
     "dmsetup table": (lvm_output.DMSETUP_FORM, lvm_output.read_dmsetup_table),
+    "/etc/fstab": (device_output.FSTAB_FORM, device_output.read_fstab),
     "multipath -ll": (r"^\S+ (\(\S+\) )?dm-\d+ ", text_output.read_multipath_list),
     "parted": (r"^Number\s+Start\s+End\s+Size", partition_output.read_parted_print),
     "sgdisk --print": (r"^Number\s+Start \(sector\)", partition_output.read_sgdisk_print),
@@ -80,6 +82,8 @@ def read_saved_output(output_text: str, output_origin: str) -> ObservedStorage:
     raise UserError(f"{output_origin} is no output that is known; it may be of {', '.join(FORMS)}.")
 
 
+# smartctl prints this header alone for drives without the command, as those of SAS.
+_SMARTCTL_HEADER_TEXT = r"smartctl .*\nCopyright .*"
 # Outputs of tools that have nothing to report, by the beginning of the command.
 _EMPTY_REPORT = (
     r'\{\s*"report"\s*:\s*\[[\s{}\[\]]*(?:"(?:seg|lv|pv)"\s*:\s*\[[\s{}\[\]]*)?(?:,\s*"log"[\s:]*[\s\[\]]*)?\}'
@@ -90,11 +94,11 @@ _EMPTY_FORMS: Mapping[str, str] = {
     "cat /etc/mdadm": r"(?:(?!ARRAY).*\n)*(?!ARRAY).*",
     "lctl dl": r"(?:[ \t]*\d+ \w+ (?:mgc|mgs|mds|ost) .*(?:\n|$))*",  # a server without targets
     "lvs": _EMPTY_REPORT, "pvs": _EMPTY_REPORT, "": "",
+    "cat /etc/fstab": r"(?:#.*(?:\n|$)|\n)*", "smartctl -H": _SMARTCTL_HEADER_TEXT,
     "zpool": "no pools available", "zfs": "no datasets available",
 }  # fmt: skip
 _MOST_NAMES = 4
-# smartctl prints this header alone for drives without the command, as those of SAS.
-_SMARTCTL_HEADER_PATTERN = re.compile(r"smartctl .*\nCopyright .*")
+_SMARTCTL_HEADER_PATTERN = re.compile(_SMARTCTL_HEADER_TEXT)
 
 
 def _is_empty_output(tool_command: str, output_text: str) -> bool:

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lines of /etc/fstab against devices and mounts, and what drives say of their health."""
+
+from __future__ import annotations
+
+import pytest
+from planted_layout_faults import check_outputs, make_server_outputs
+
+from sonde.design.layout.faults import LayoutFault
+from sonde.design.layout.live.saved_output import read_collector_output
+
+FSTAB = """# /etc/fstab
+UUID=1111-xfs  /scratch  xfs   noatime,largeio  0 0
+UUID=2222-ext4 /home     ext4  defaults,noatime 0 2
+UUID=9999-old  /old      xfs   noauto           0 0
+tmpfs          /tmp      tmpfs defaults         0 0
+"""
+
+
+def find_faults(fstab: str) -> list[LayoutFault]:
+    return list(check_outputs(make_server_outputs() | {"fstab": fstab}).faults)
+
+
+def test_sound_fstab_has_no_fault_in_its_comparisons() -> None:
+    verdict = check_outputs(make_server_outputs() | {"fstab": FSTAB})
+    assert verdict.faults == ()
+    lines = [item.location for item in verdict.checked_items if item.subject == "the line of fstab"]
+    assert lines == ["/scratch", "/home"]
+
+
+@pytest.mark.parametrize(("old", "new", "kind", "location", "text"), [
+    ("1111-xfs", "1111-xf5", "fstab names no device", "/scratch", "UUID=1111-xf5, which no device has"),
+    ("noatime,largeio", "noatime", "fstab differs from the mount", "/scratch", "without largeio"),
+    ("defaults,noatime", "noatime,nobarrier", "fstab differs from the mount", "/home", "with nobarrier"),
+    ("9999-old  /old ", "9999-old  /home", "two lines of fstab", "/home", "2 lines")])  # fmt: skip
+def test_wrong_line_of_fstab_is_reported(old: str, new: str, kind: str, location: str, text: str) -> None:
+    (fault,) = find_faults(FSTAB.replace(old, new))
+    assert (fault.kind, fault.location) == (kind, location)
+    assert text in fault.problem
+
+
+def print_health(verdict: str) -> str:
+    header = "smartctl 7.3 2022-02-28 r5338 [x86_64-linux] (local build)\nCopyright (C) 2002-22, Bruce Allen\n\n"
+    return f"=== sonde layout collect: smartctl -H /dev/sdc ===\n{header}{verdict}\n"
+
+
+@pytest.mark.parametrize(("verdict", "health"), [
+    ("SMART overall-health self-assessment test result: PASSED", "PASSED"), ("SMART Health Status: OK", "OK"),
+    ("SMART overall-health self-assessment test result: FAILED!", "FAILED!"),
+    ("SMART Health Status: FAILURE PREDICTION THRESHOLD EXCEEDED [asc=5d, ascq=0]",
+     "FAILURE PREDICTION THRESHOLD EXCEEDED [asc=5d, ascq=0]")])  # fmt: skip
+def test_health_of_a_drive_is_read(verdict: str, health: str) -> None:
+    assert read_collector_output(print_health(verdict), "host").disks["sdc"].settings["health"] == health
+
+
+@pytest.mark.parametrize(("health", "kinds"), [("OK", []), ("FAILED!", ["drive about to fail"])])
+def test_drive_about_to_fail_is_reported(health: str, kinds: list[str]) -> None:
+    outputs = make_server_outputs() | {"smartctl -H /dev/sdc": f"SMART Health Status: {health}\n"}
+    assert [fault.kind for fault in check_outputs(outputs).faults] == kinds

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import sys
 import tempfile
 import threading
 from pathlib import Path
@@ -212,6 +213,8 @@ def test_device_is_written_to_and_not_replaced() -> None:
 def test_writes_race_with_links_ten_thousand_times(shared: Path, victim: Path) -> None:
     """While another thread puts a link in place of the file again and again, its target keeps its content."""
     stop = threading.Event()
+    switch_interval = sys.getswitchinterval()
+    sys.setswitchinterval(0.0001)  # more interleavings, in a third of the time
 
     def swap_links_until_stopped() -> None:
         while not stop.is_set():
@@ -237,4 +240,5 @@ def test_writes_race_with_links_ten_thousand_times(shared: Path, victim: Path) -
     finally:
         stop.set()
         attacker.join()
+        sys.setswitchinterval(switch_interval)
     assert victim.read_text() == "precious"

@@ -41,19 +41,21 @@ $(DONE)/system-tests: tools/system-packages | $(DONE)/system
 $(VENV)/.done-%: tools/environment.py pyproject.toml | $(DONE)/system
 	@$(PYTHON) tools/environment.py $*
 	@touch $@
+# The compiler begins as soon as there is what calls it: one pip at a time makes the environment.
+$(VENV)/.done-build: | $(VENV)/.done-compile
 $(VENV)/.done-test $(VENV)/.done-docs $(VENV)/.done-release $(VENV)/.done-dev $(VENV)/.done-tidy $(VENV)/.done-fuzz $(VENV)/.done-reframe: | $(VENV)/.done-build
 
 # The package as users get it, not an editable install: the tests see what is shipped.
 INSTALL = $(BIN)/python tools/progress.py $(1) build/log/package.txt $(BIN)/python -m pip --disable-pip-version-check \
-	--no-input install -v --no-build-isolation --no-deps --force-reinstall $(2) .
+	--no-input install -v --no-build-isolation --no-compile --no-deps --force-reinstall $(2) .
 $(VENV)/.done-package: $(VENV)/.done-build $(PACKAGE)
 	@$(call INSTALL,"Building all parts and installing Sonde into $(VENV)",)
 	@touch $@
 
-# What a first report needs. The preload library, the simulator and the command lines of other tools are half of the
+# What a first report needs. MPI, the preload library, the simulator and the command lines of other tools are half of the
 # compiler's work: `make build` goes on from here in the same tree.
-LATER := $(foreach part,PRELOAD SIMULATOR DIALECTS,--config-settings=cmake.define.SONDE_$(part)=OFF)
-$(VENV)/.done-engine: $(VENV)/.done-build $(PACKAGE)
+LATER := $(foreach part,MPI PRELOAD SIMULATOR DIALECTS,--config-settings=cmake.define.SONDE_$(part)=OFF)
+$(VENV)/.done-engine: $(VENV)/.done-compile $(PACKAGE)
 	@$(call INSTALL,"Building the engine and installing Sonde into $(VENV)",$(LATER))
 	@touch $@
 
@@ -67,10 +69,12 @@ $(DONE)/tests: $(VENV)/.done-package $(call FIND,tests/engine tests/preload test
 .PHONY: build demo test bench docs release clean
 build: $(VENV)/.done-package  ## engine, library, simulator and lab, ready as .venv/bin/sonde
 
-demo: $(VENV)/.done-$(if $(wildcard $(VENV)/.done-package),package,engine)  ## measures the disk this folder is on and writes a report
+# pip waits for the network and works on one core: it installs what Sonde runs with while the engine is compiled.
+demo:  ## measures the disk this folder is on and writes a report
+	@$(MAKE) --no-print-directory -j2 $(VENV)/.done-build $(VENV)/.done-$(if $(wildcard $(VENV)/.done-package),package,engine)
 	@mkdir -p build/demo
 	$(BIN)/sonde check build/demo
-	@test -e $(VENV)/.done-package || echo "make build adds the preload library, the simulator and the command lines of IOR, mdtest and md-workbench."
+	@test -e $(VENV)/.done-package || echo "make build adds MPI, the preload library, the simulator and the command lines of IOR, mdtest and md-workbench."
 
 # pip works on one core: the C++ tests are compiled meanwhile.
 test: build  ## all tests; the last lines count them and say what was skipped

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the Python environment `.venv` and fills it with what a group of tasks needs.
 
-Usage: python3 tools/environment.py GROUP, where GROUP is `build` (to build and run Sonde), `test`, `docs`, `dev`,
-`fuzz`, `tidy`, `release` or `reframe`. The lists are those of pyproject.toml; nothing is named twice. `build` also
-installs what builds the package, so that the package can be built again and again in one build tree (pip's isolated
-builds would start from nothing). `reframe` goes into build/reframe: its requirements differ from those of .venv.
+Usage: python3 tools/environment.py GROUP, where GROUP is `compile` (to build Sonde without MPI), `build` (to build and
+run it), `test`, `docs`, `dev`, `fuzz`, `tidy`, `release` or `reframe`. The lists are those of pyproject.toml; nothing
+is named twice. `build` also installs what builds the package, so that the package can be built again and again in one
+build tree (pip's isolated builds would start from nothing). `reframe` goes into build/reframe: its requirements differ
+from those of .venv.
 """
 
 from __future__ import annotations
@@ -61,11 +62,10 @@ def read_requirements(requirement_group: str) -> list[str]:
     """Requirements of a group in pyproject.toml, as arguments of pip."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     extras: dict[str, list[str]] = project["project"]["optional-dependencies"]
-    if requirement_group != "build":
+    if requirement_group not in ("compile", "build"):
         if requirement_group not in extras:
-            exit_with_error(
-                f"tools/environment.py: unknown group {requirement_group!r}; use build, {', '.join(extras)}."
-            )
+            known_groups = ", ".join(("compile", "build", *extras))
+            exit_with_error(f"tools/environment.py: unknown group {requirement_group!r}; use {known_groups}.")
         wanted: list[str] = []
         for item in extras[requirement_group]:
             # sonde[test,docs] refers to other lists; Sonde itself is installed by `make build`.
@@ -78,6 +78,9 @@ def read_requirements(requirement_group: str) -> list[str]:
         tools.append("cmake>=3.25")
     if not shutil.which("ninja"):
         tools.append("ninja")
+    if requirement_group == "compile":
+        # PSI/J takes no newer one, and pip must not replace it while a build uses it.
+        return [*project["build-system"]["requires"], "packaging<=25.0", *tools]
     mpi = extras["mpi"] if has_mpi_wheel() else []
     return [*project["build-system"]["requires"], *project["project"]["dependencies"], *mpi, *tools]
 
@@ -94,7 +97,7 @@ def is_new_enough(program_name: str, min_version: tuple[int, int]) -> bool:
 def main() -> None:
     """Makes the environment and installs one group into it."""
     if len(sys.argv) != 2:
-        exit_with_error("Usage: tools/environment.py build|test|docs|dev|fuzz|tidy|release|reframe")
+        exit_with_error("Usage: tools/environment.py compile|build|test|docs|dev|fuzz|tidy|release|reframe")
     group = sys.argv[1]
     wanted = read_requirements(group)
     make_venv()

@@ -46,8 +46,8 @@ def list_changes(module: Module) -> list[SourceChange]:
 
 
 def shuffle_changes(changes: list[SourceChange], seed: int) -> list[SourceChange]:
-    """All of them in the order in which they are tried: of each line one before of any a second one, so that a table of
-    numbers does not outweigh the code beside it."""
+    """Returns all changes in the order in which they are tried: one change of each line precedes the second change of
+    any line, so that a table of numbers does not outweigh the code next to it."""
     list_changes_of_node = random.Random(seed)
     by_line: dict[tuple[str, int], list[SourceChange]] = {}
     for change in changes:
@@ -226,7 +226,7 @@ def try_module(
     options: argparse.Namespace,
     earlier_outcomes: dict[results.Key, ChangeOutcome],
 ) -> None:
-    """Tries the first of the changes of a module; adds to what is known."""
+    """Tries the first changes of a module and adds their outcomes to the results file."""
     number = options.sample or module.least
     same = results.read_equivalent_changes()
     chosen: list[SourceChange] = []
@@ -303,7 +303,7 @@ def main() -> int:
 
 
 def try_all(options: argparse.Namespace) -> int:
-    """The modules that were asked for, one after the other; the exit code."""
+    """Tries the selected modules one after the other; returns the exit code."""
     if options.fresh:
         (MUTANTS_FOLDER / "results.ndjson").unlink(missing_ok=True)
     lab_trial.preload_modules()

@@ -53,7 +53,7 @@ PROFILE = "published"
 
 @dataclass(frozen=True)
 class SimulatedExperiment:
-    """An experiment on its machine: what differs from its text, and with what it must not come out.
+    """An experiment on its simulated machine: changes of its text, and changes with which its claims must fail.
 
     `settings` are PATH=VALUE of the experiment, `changes` members of the system, `faults` what is wrong with it,
     `places` parts of the system by the names that the experiment gives to directories, `variants` what each of its
@@ -130,7 +130,7 @@ def read_experiment_with_repeats(experiment_name: str, repeat_count: int) -> Exp
 def read_changed_machine(
     simulated_experiment: SimulatedExperiment, extra_changes: Mapping[str, Any] | None = None
 ) -> System:
-    """The machine that the experiment names, with what is changed about it."""
+    """The machine that the experiment names, with the changes applied."""
     storage = read_experiment_with_settings(simulated_experiment).file.storage
     assert storage is not None
     source = find_system_file(storage.system)
@@ -153,8 +153,8 @@ def simulate_experiment(
     extra_changes: Mapping[str, Any] | None = None,
     profile: str = PROFILE,
 ) -> SimulatedRuns:
-    """Simulates every cell, or those that some claims look at. `extra_changes` changes the machine besides, for a
-    control."""
+    """Simulates every cell, or those that the claims `claim_ids` use. `extra_changes` changes the machine besides, for
+    a control."""
     control = dict(extra_changes or {})
     faults = (*(() if control.pop("healthy", False) else simulated_experiment.faults), *control.pop("faults", ()))
     settings = (*simulated_experiment.settings, *control.pop("settings", ()))

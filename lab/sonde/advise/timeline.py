@@ -51,5 +51,5 @@ class TimelineBuilder:
             rows[row] += np.diff(cumulated)
 
     def build_timeline(self) -> IoTimeline:
-        """Returns what was collected."""
+        """Returns the timeline of all added calls and bytes."""
         return IoTimeline(self._bin_s, self._ranks_per_row, self._read, self._write, self._source)

@@ -32,7 +32,7 @@ class Axis:
     log: bool = False
 
     def scale_to_share(self, value: float) -> float:
-        """Share of the axis' length, cut to 0..1."""
+        """Position of a value as a fraction of the axis, limited to 0..1."""
         if self.log:
             share = math.log(max(value, self.low) / self.low) / math.log(self.high / self.low)
         else:

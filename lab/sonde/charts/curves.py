@@ -146,7 +146,7 @@ def _make_vertical_line_path(panel: Panel, x_position: float, low_value: float, 
 
 
 def _format_curve_value(curve: Curve, x_position: float, unit: str) -> str | None:
-    """The value of a curve at a place, with its unit; None where it has none."""
+    """The value of a curve at `x_position`, with its unit; None if the curve has no value there."""
     return next(
         (
             format_value_with_unit(value, unit)

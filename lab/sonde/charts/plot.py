@@ -62,11 +62,11 @@ class Panel:
     rows: int = 0
 
     def scale_x(self, value: float) -> float:
-        """Horizontal place of a value in the drawing."""
+        """Horizontal position of a value in the drawing."""
         return self.x.scale_to_share(value) * PLOT_WIDTH_UNITS
 
     def scale_y(self, value: float) -> float:
-        """Vertical place of a value in the drawing (0 = top)."""
+        """Vertical position of a value in the drawing (0 = top)."""
         return (1 - self.y.scale_to_share(value)) * self.height
 
     def add_path(self, css_class: str, path_data: str, title: str = "") -> None:

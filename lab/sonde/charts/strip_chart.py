@@ -148,8 +148,8 @@ def _make_outline_path(panel: Panel, center_x: float, y_values: Floats, half_wid
 
 
 def _make_dot_path_of_values(panel: Panel, center_x: float, run_values: Floats, half_widths: Floats) -> str:
-    """Each value at its height, moved aside within the shape. The places do not depend on chance: van der Corput's
-    sequence in base 2 spreads neighbors evenly."""
+    """Path of one dot per value, each moved sideways within the outline. The places do not depend on chance: van der
+    Corput's sequence in base 2 spreads neighbors evenly."""
     aside = np.array([_compute_van_der_corput_value(number + 1) for number in range(run_values.size)]) * 2 - 1
     spots = dict.fromkeys(
         (

@@ -35,7 +35,7 @@ def list_run_marks(run: RecordedRun) -> dict[str, list[float]]:
 
 
 def _list_dips(run: RecordedRun, phase: PhaseRecord) -> list[float]:
-    """Where the total rate of a phase falls below half its median, in seconds of the record."""
+    """Intervals in which the total rate of a phase is below half its median, in seconds of the record."""
     assessed = assess_phase(run, phase)
     timeline = assessed.timeline
     if timeline is None or not phase.begin.measured:

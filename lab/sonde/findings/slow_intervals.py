@@ -120,7 +120,7 @@ def _choose_cell_count(node_lines: Sequence[SeriesLine], slice_count: int) -> in
 
 
 def _mark_comparable_cells(node_lines: Sequence[SeriesLine], slice_count: int, cell_count: int) -> NDArray[np.bool_]:
-    """Cells all through which as many tasks of the node were at work as ever were."""
+    """Marks the cells in which the node always had its maximum number of active tasks."""
     full = np.zeros((len(node_lines), cell_count), dtype=bool)
     edges = np.linspace(0, slice_count, cell_count + 1)
     for row, line in enumerate(node_lines):

@@ -68,8 +68,8 @@ def compute_rank_sum_p(first_sample: ArrayLike, second_sample: ArrayLike) -> flo
 
 
 def find_rank_sum_cut(first_count: int, second_count: int, max_probability: float) -> int:
-    """How many of the smallest U are together no more likely than `max_probability`: 0 … cut - 1. 0 where even U = 0
-    is."""
+    """Returns the number of smallest values of U (0 … cut - 1) whose total probability is at most `max_probability`; 0
+    if even U = 0 is more probable."""
     if first_count * second_count <= _MAX_EXACT_PAIRS:
         return int(
             np.searchsorted(
@@ -96,7 +96,7 @@ def _compute_rank_sum_sd(first_count: int, second_count: int) -> float:
 
 
 class RankWindow:
-    """The last `width` values of each of `series` series, and their ranks, kept up to date value by value.
+    """Keeps the last `width` values of `series` series, and updates their ranks with each new value.
 
     One step costs a few operations on an array of series x width, however many values came before: a thousand series
     are watched at the cost of one.

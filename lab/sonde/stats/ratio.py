@@ -139,8 +139,8 @@ def estimate_detectable_drop(rates_before: ArrayLike, rates_after: ArrayLike) ->
 
 
 def _find_detectable_shifts(old_samples: Floats, new_samples: Floats, max_probability: float) -> Floats:
-    """Of each row of two samples without a difference: by how much `new_samples` must fall for the rank test to see
-    it."""
+    """For each row of two samples without a difference: the decrease of `new_samples` that the rank test just
+    detects."""
     cut = find_rank_sum_cut(old_samples.shape[1], new_samples.shape[1], max_probability)
     differences = (new_samples[:, :, None] - old_samples[:, None, :]).reshape(len(old_samples), -1)
     position = differences.shape[1] - cut
@@ -157,7 +157,8 @@ def _compute_small_sample_factor(run_count: int) -> float:
 def simulate_detectable_drop(
     log_residuals: ArrayLike, run_count_before: int, run_count_after: int, draw_count: int = 1000, seed: int = 1
 ) -> float | None:
-    """The same by drawing from `log_residuals` (logarithms without their level), whatever shape their noise has."""
+    """Estimates the same by drawing from `log_residuals` (logarithms without their level), for noise of any
+    distribution."""
     noise = np.asarray(log_residuals, dtype=float)
     if noise.size < 20 or 1.0 / _count_divisions_into_groups(run_count_before, run_count_after) > _SIGNIFICANCE_LEVEL:
         return None

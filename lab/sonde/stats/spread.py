@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much runs scatter, and what one probe of several repeats says."""
+"""Estimates the scatter of runs, and summarizes the repeats of one probe."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NORMAL_DEGREES_OF_FREEDOM = 100_000
 
 
 def compute_robust_sd(values: ArrayLike) -> float:
-    """The standard deviation as half of the values see it; 0 for fewer than two values."""
+    """Robust standard deviation, from the median absolute deviation; 0 for fewer than two values."""
     array = np.asarray(values, dtype=float)
     if array.size == 0:
         return 0.0

@@ -170,7 +170,7 @@ def _make_counter_series(
 
 
 def _remove_counter_resets(counter_values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The counter as if its source had never restarted: after a fall it counts on from the value before.
+    """The counter without restarts of its source: after a decrease, later increases are added to the value before it.
 
     A fall to more than half counts as no change: the kernel corrects its idle times downwards (proc(5), iowait).
     """

@@ -215,7 +215,7 @@ def _make_scope(
 def _determine_likely_cause(
     scopes: Sequence[Scope], changed_labels: Sequence[Labels], unchanged_labels: Sequence[Labels]
 ) -> Cause:
-    """Where to look first, from which labels are named and which vary.
+    """Determines where to look first, from the labels that are equal and those that vary.
 
     What one storage shares with no other points to that storage; what is common to several storages and named by the
     machine, to the machine; what is common to several storages and named by the kind of access only, to the client

@@ -150,7 +150,7 @@ def _compare_interleaved(
     measure_rate: MeasureRate,
     search_rule: SearchRule,
     random_order: random.Random,
-    result: SearchResult,
+    halving_result: SearchResult,
 ) -> SearchResult:
     present: list[float] = []
     changed: list[float] = []
@@ -167,7 +167,9 @@ def _compare_interleaved(
         )
         if verdict != UNDECIDED_VERDICT:
             break
-    return SearchResult(best_value, ratio, verdict, result.rates, tuple(present), tuple(changed), result.rejected)
+    return SearchResult(
+        best_value, ratio, verdict, halving_result.rates, tuple(present), tuple(changed), halving_result.rejected
+    )
 
 
 def decide_tune_verdict(ratio: RateRatio, strict_ratio: RateRatio, min_gain: float) -> str:

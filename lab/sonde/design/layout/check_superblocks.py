@@ -23,7 +23,7 @@ def find_superblock_faults(observed_storage: ObservedStorage) -> Iterator[Layout
             yield from _check_checksum(disk)
         if disk.kind == "md":
             yield from _compare_events(observed_storage, disk)
-            yield from _check_configuration(observed_storage, disk)
+            yield from _check_mdadm_conf_line(observed_storage, disk)
     yield from _find_former_members(observed_storage)
 
 
@@ -69,7 +69,9 @@ def _normalize_uuid(uuid_text: str) -> str:
     return re.sub(r"[^0-9a-f]", "", uuid_text.lower())
 
 
-def _check_configuration(observed_storage: ObservedStorage, array: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
+def _check_mdadm_conf_line(
+    observed_storage: ObservedStorage, array: ObservedDisk
+) -> Iterator[LayoutFault | CheckedItem]:
     """The line of mdadm.conf that is for an array."""
     uuid, configured = array.settings.get("array_uuid", ""), array.settings.get("configured_uuid", "").split()
     others = [text for text in configured if _normalize_uuid(text) != _normalize_uuid(uuid)]

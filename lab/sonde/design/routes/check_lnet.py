@@ -165,7 +165,7 @@ def _describe_lnet_route_differences(
 
 
 def _format_first_names(names: Sequence[str]) -> str:
-    """The first of some names."""
+    """Joins the first names, with the total number if there are more."""
     return ", ".join(names[:_MAX_LISTED_GATEWAYS]) + (
         f", … ({len(names)})" if len(names) > _MAX_LISTED_GATEWAYS else ""
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks IPsec policies: none of a plan encrypts or drops packets between the two networks, or inside of one."""
+"""Checks IPsec policies: no policy may encrypt or drop packets between the two networks, or within one of them."""
 
 from __future__ import annotations
 

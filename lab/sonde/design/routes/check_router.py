@@ -44,8 +44,8 @@ NOT_SET = "not set"
 def check_router_tables(
     fabrics: Sequence[Fabric], host_tables: HostTables, router_name: str = ""
 ) -> Iterator[RouteFault | CheckedItem]:
-    """Faults of a router: its forwarding, its settings, its addresses, its interfaces. Without a name it is the router
-    that has most of the addresses."""
+    """Faults of a router: its forwarding, its settings, its addresses, its interfaces. Without `router_name`, the
+    router is the one with most of the observed addresses."""
     owners = (router_name,) if router_name else _find_owners(fabrics, host_tables)
     if host_tables.addresses is not None and not (set(owners) & set(_count_addresses(fabrics, host_tables))):
         names = router_name or f"no router of {', '.join(fabric.name for fabric in fabrics)}"

@@ -147,7 +147,8 @@ def _find_narrow_routes(
 def _compare_router_tables(
     host_views: Sequence[HostView], tables_by_gateway: Mapping[str, list[str]], host_tables: HostTables
 ) -> Iterator[RouteFault]:
-    """Routers with several tables, and routers without one. A table that a rule leads into is reported with it."""
+    """Faults of routers that have several tables, and of routers without a table. A table that a rule leads into is
+    reported with it."""
     tables_of_rules = {rule.table for rule in host_tables.rules or ()}
     routers = _map_routers_by_gateway(host_views)
     planned_tables = {str(router.table): router for router in routers.values()}

@@ -37,7 +37,7 @@ _ROUTE_MEMBERS = ("type", "dst", "tos", "gateway", "via", "dev", "protocol", "sc
                   "metric", "metrics", "nexthops", "pref", "nhid", "nh_info", "error", "weight", "from", "src",
                   "id", "ttl")  # fmt: skip
 _METRIC_NAMES = {"congestion": "congctl", "flow": "realm"}
-_TIMES_MS = ("rtt", "rttvar", "rto_min")
+_METRICS_IN_MS = ("rtt", "rttvar", "rto_min")
 
 
 def parse_json_tables(json_text: str, file_name: str) -> HostTables:
@@ -297,7 +297,7 @@ def _list_attributes(json_row: Mapping[str, Any], metrics: Mapping[str, Any]) ->
         if value is None:  # a feature, as "ecn": null
             yield "features", name
         else:
-            yield _METRIC_NAMES.get(name, name), f"{value}ms" if name in _TIMES_MS else str(value)
+            yield _METRIC_NAMES.get(name, name), f"{value}ms" if name in _METRICS_IN_MS else str(value)
 
 
 def _parse_next_hop(json_row: Mapping[str, Any]) -> ObservedHop:

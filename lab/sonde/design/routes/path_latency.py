@@ -101,8 +101,8 @@ def measure_paths(
 def summarize_paths(
     routers_with_hosts: Sequence[tuple[str, str]], round_trip_times: NDArray[np.float64]
 ) -> list[PathLatency]:
-    """Summarizes round trips (seconds; not a number for a lost packet): a row for each path, which is a router and a
-    host behind it or "", and a column for each round."""
+    """Summarizes round trips (seconds; not a number for a lost packet): `round_trip_times` has a row for each path (a
+    router, and a host behind it or "") and a column for each round."""
     confidence = 1 - (1 - _JOINT_CONFIDENCE) / (2 * len(routers_with_hosts))
     results = []
     for index, (router, target) in enumerate(routers_with_hosts):

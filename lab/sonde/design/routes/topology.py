@@ -187,7 +187,7 @@ class Topology:
         return process
 
     def run_ip_command(self, namespace: str, *arguments: str) -> str:
-        """Runs `ip` with these arguments in a namespace; its standard output. Raises MachineError."""
+        """Runs `ip` with these arguments in a namespace; returns its standard output. Raises MachineError."""
         return self._run_command("ip", "-n", self._prefix + namespace, *arguments)
 
     def run_program(self, namespace: str, *command: str) -> str:

@@ -50,7 +50,7 @@ class GridNumber:
 
     @property
     def is_storage_number(self) -> bool:
-        """Whether it is one of storage."""
+        """Whether the number is a storage number."""
         return self.assessment.classification in STORAGE_CLASSIFICATIONS
 
 

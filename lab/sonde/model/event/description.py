@@ -26,7 +26,7 @@ _TIMESTAMP_PATTERN = (
     r"[0-9]{4}(-[0-9]{2}(-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?)?)?)?(Z|[+-][0-9]{2}:[0-9]{2})?"
 )
 TIME_PATTERN = rf"{_TIMESTAMP_PATTERN}(/{_TIMESTAMP_PATTERN})?"
-_CHANGES_FORM = {
+_CHANGES_SCHEMA = {
     "type": "object",
     "additionalProperties": {"type": "array", "minItems": 2, "maxItems": 2, "items": {"type": ["string", "number"]}},
 }
@@ -76,7 +76,7 @@ class EventDeclaration:
         "the named parts only, or all that depends on them too", ("parts", "dependents"), default_word="dependents"
     )
     changes: Mapping[str, list[str | float]] | None = declare_raw_value(
-        "what changed: name = [before, after]", _CHANGES_FORM, find_changes_problem
+        "what changed: name = [before, after]", _CHANGES_SCHEMA, find_changes_problem
     )
     who: str = declare_text("who says so")
     source: str = declare_text("where it is written: a ticket, a talk, a log")

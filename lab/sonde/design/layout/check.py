@@ -31,7 +31,7 @@ from sonde.design.layout.check_spares import find_pool_spare_faults, find_spare_
 from sonde.design.layout.check_superblocks import find_superblock_faults
 from sonde.design.layout.check_target_devices import find_shared_devices
 from sonde.design.layout.check_target_servers import find_unknown_targets
-from sonde.design.layout.check_targets import find_target_faults
+from sonde.design.layout.check_targets import find_target_faults, select_clients
 from sonde.design.layout.check_volumes import find_volume_faults
 from sonde.design.layout.check_written import find_written_faults, list_not_compared
 from sonde.design.layout.device_use import list_unused_drives
@@ -84,7 +84,8 @@ def check_layout(
     used_disks = [disk for disk in observed_storage.disks.values() if disk.name not in unused]
     results += find_attribute_faults(observed_storage.file_systems, used_disks)
     results += find_peer_faults(observed_storage)
-    results += find_attribute_differences(observed_storage, with_targets=target_results is None)
+    lustre = observed_storage.file_systems if target_results is None else select_clients(observed_storage.file_systems)
+    results += find_attribute_differences(observed_storage, lustre)
     results += find_volume_faults(observed_storage)
     results += find_drive_faults(observed_storage)
     results += find_superblock_faults(observed_storage)
@@ -94,7 +95,7 @@ def check_layout(
     results += find_inode_faults(observed_storage.file_systems)
     results += find_covered_mounts(observed_storage.file_systems)
     results += find_fstab_faults(observed_storage)
-    results += find_target_faults(observed_storage.file_systems) if target_results is None else target_results
+    results += [*find_target_faults(lustre), *(target_results or ())]
     results += find_shared_devices(observed_storage, list_planned_targets(group_by_command(written).values()))
     for table in observed_storage.slices:
         results += find_slice_faults(observed_storage, table)
@@ -216,7 +217,7 @@ def _check_stripes(
                if _has_parity_below(observed_storage, file_system)
                else "a request of one unit may use two drives, and files do not begin in turn"),
             "mount XFS with sunit= and swidth=, or save the data and make it again with"
-            f" su={format_bytes(unit or stripe)}",
+            f" su={format_bytes(unit or stripe)}", ("sunit", "swidth"),
         )  # fmt: skip
     if (
         file_system.unit == 0

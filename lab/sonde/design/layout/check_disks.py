@@ -202,9 +202,11 @@ def _check_paths(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
             "look at cables, zoning and path priorities",
         )  # fmt: skip
     if active and preferred and not any(path.active for path in preferred):
+        are_down = all(path.state.startswith("fail") or not path.state for path in preferred)
         yield LayoutFault(
-            "on alternate paths", disk.name, "all preferred paths are down", "it runs over the other controller",
-            "repair the preferred paths and fail back",
+            "on alternate paths", disk.name,
+            "all preferred paths are down" if are_down else "its preferred paths are ready, but others are in use",
+            "it runs over the other controller", "repair the preferred paths where they failed, then fail back",
         )  # fmt: skip
     for path in disk.paths:
         if path.errors:

@@ -11,7 +11,7 @@ from sonde.design.layout.check import check_layout
 from sonde.design.layout.check_host_pairs import compare_hosts
 from sonde.design.layout.check_peer_attributes import find_attribute_differences
 from sonde.design.layout.check_target_servers import find_server_faults, list_mounted_targets
-from sonde.design.layout.check_targets import count_labeled_devices, find_target_faults
+from sonde.design.layout.check_targets import count_labeled_devices, find_target_faults, select_clients
 from sonde.design.layout.check_written import list_not_compared
 from sonde.design.layout.faults import LayoutCheck, LayoutFault
 from sonde.design.layout.file_system_layout import FileSystemLayout
@@ -88,7 +88,7 @@ def _find_shared_faults(
     index."""
     mounted = tuple(_find_targets_on_several_hosts(storage_by_host, merged_targets))
     names = {fault.location for fault in mounted}
-    differences = find_attribute_differences(merged_targets)
+    differences = find_attribute_differences(merged_targets, merged_targets.file_systems)
     others = merge_faults(
         [*find_target_faults(merged_targets.file_systems), *find_server_faults(storage_by_host, written), *differences],
         merged_targets,
@@ -117,7 +117,8 @@ def _find_targets_on_several_hosts(
 
 
 def _join_targets(storage_by_host: Mapping[str, ObservedStorage]) -> ObservedStorage:
-    """The targets of Lustre on all hosts, without devices."""
+    """The targets of Lustre on all hosts, without devices and without what clients show of them."""
+    clients = {id(each) for storage in storage_by_host.values() for each in select_clients(storage.file_systems)}
     file_systems = [replace(each, device="") for storage in storage_by_host.values() for each in storage.file_systems
-                    if each.kind in ("lustre", "ldiskfs")]  # fmt: skip
+                    if each.kind in ("lustre", "ldiskfs") and id(each) not in clients]  # fmt: skip
     return join_observations(ObservedStorage(tuple(file_systems)))

@@ -98,14 +98,12 @@ class PeerGroup:
 
 
 def find_attribute_differences(
-    observed_storage: ObservedStorage, *, with_targets: bool = True
+    observed_storage: ObservedStorage, targets: Sequence[ObservedFileSystem]
 ) -> Iterator[LayoutFault | CheckedItem]:
-    """All attributes in which a part differs from its peers, each once; those of targets of Lustre on demand."""
+    """All attributes in which a part differs from its peers, each once. `targets` are the targets of Lustre to
+    compare."""
     reported: set[tuple[str, str]] = set()
-    for group in [
-        *_list_groups(observed_storage),
-        *(_group_targets(observed_storage.file_systems) if with_targets else ()),
-    ]:
+    for group in [*_list_groups(observed_storage), *_group_targets(targets)]:
         names = dict.fromkeys(attribute for values in group.peers.values() for attribute in values)
         for attribute in names:
             values = {part: peer[attribute] for part, peer in group.peers.items() if attribute in peer}

@@ -14,6 +14,7 @@ from sonde.design.layout.geometry import KIB, MIB
 from sonde.design.layout.live.observations import ObservedFileSystem
 
 _MIN_FULL_PERCENT = 90
+_CLIENT_PATTERN = re.compile(r"-[0-9a-f]{8,16}$")
 _PAGE = 4 * KIB
 # Points of percent above the median of all targets.
 _MIN_UNEVEN_PERCENT = 25
@@ -43,6 +44,11 @@ _LEAST_PARAMETERS = {
         "lctl set_param -P llite.*.max_read_ahead_mb=256 on the management server",
     ),
 }  # fmt: skip
+
+
+def select_clients(file_systems: Sequence[ObservedFileSystem]) -> list[ObservedFileSystem]:
+    """Returns what clients show of targets. Their names hold an address of the kernel, which two hosts may share."""
+    return [each for each in file_systems if each.kind == "lustre" and _CLIENT_PATTERN.search(each.location)]
 
 
 def find_target_faults(file_systems: Sequence[ObservedFileSystem]) -> Iterator[LayoutFault | CheckedItem]:
@@ -272,6 +278,7 @@ def _check_client_parameters(target: ObservedFileSystem) -> Iterator[LayoutFault
                 f"max_dirty_mb is {dirty}, but {flying or 1} requests in flight hold {flight // MIB or 1} MiB",
                 "writes wait for each other although requests could be sent",
                 f"lctl set_param -P …max_dirty_mb={max(32, 4 * flight // MIB)} on the management server",
+                ("max_dirty_mb",), (target.location,),
             )  # fmt: skip
     for name, (least, problem, cost, remedy) in _LEAST_PARAMETERS.items():
         value = _read_number_fact(facts, name)

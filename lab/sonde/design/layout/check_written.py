@@ -112,7 +112,8 @@ COMPARISONS: Mapping[tuple[str, str], AttributeComparison] = {
         "the planned number of spares", observe_array_spares,
         "after the loss of fewer drives than planned nothing takes over", "mdadm --manage --add a drive", "spares"),
     ("sgdisk", "--new"): AttributeComparison(
-        "the planned slices", observe_partitions, "slices begin or end at other places"),
+        "the planned slices", observe_partitions, "slices begin or end at other places",
+        attribute="start"),
     ("sgdisk", "--change-name"): AttributeComparison(
         "the planned names of partitions", observe_partition_names,
         "what uses /dev/disk/by-partlabel takes another one",

@@ -21,6 +21,7 @@ _UNEQUAL = "unequal members of a stripe"
 _SHARED = "targets share a device"
 _SIZES = frozenset({"capacity", "agcount", "agsize in blocks"})
 _GEOMETRY = frozenset({"geometry", "unit"})
+_FLIGHT = frozenset({"max_rpcs_in_flight", "max_pages_per_rpc", "max_dirty_mb"})
 _ANY = frozenset[str]()
 
 
@@ -74,6 +75,10 @@ RULES: Sequence[CauseRule] = (
     CauseRule(_PLANNED, frozenset({"vdev drives"}), _PLANNED, frozenset({"vdevs"})),
     CauseRule("device partly unused", _ANY, "targets differ", frozenset({"inodes", "kib"})),
     CauseRule("target not mounted", _ANY, "target inactive", _ANY),
+    CauseRule("degraded", _ANY, _PLANNED, frozenset({"spares"}), is_partial=True),
+    CauseRule("timeout too short", _ANY, "timeout below error recovery", _ANY),
+    CauseRule("slice is not aligned", _ANY, "slice is not aligned", _ANY),
+    CauseRule("slice is not aligned", _ANY, _PLANNED, frozenset({"start"})),
     CauseRule("array not assembled", _ANY, "volume lacks a device", _ANY, is_partial=True),
     CauseRule("array not assembled", _ANY, "not mounted", _ANY, is_partial=True),
     CauseRule("array not assembled", _ANY, _PLANNED, frozenset({"members", "stripes"}), is_partial=True),
@@ -88,12 +93,7 @@ RULES: Sequence[CauseRule] = (
     CauseRule("degraded", _ANY, "drive left its array", _ANY, is_partial=True),
     CauseRule("drive left its array", _ANY, "stale member", _ANY, is_partial=True),
     CauseRule("parameter too small", frozenset({"brw_size"}), "targets differ", frozenset({"brw_size"})),
-    CauseRule(
-        "parameter too small",
-        frozenset({"max_rpcs_in_flight", "max_pages_per_rpc"}),
-        "targets differ",
-        frozenset({"max_rpcs_in_flight", "max_pages_per_rpc"}),
-    ),
+    CauseRule("parameter too small", _FLIGHT, "targets differ", _FLIGHT),
 )
 
 

@@ -186,4 +186,4 @@ def test_targets_of_two_hosts_are_compared_once(tmp_path: Path, monkeypatch: pyt
     ]
     (fault,) = check_hosts(read_hosts(paths)).faults
     assert fault.location == "fs-OST0002"
-    assert calls == [3]
+    assert [count for count in calls if count] == [3], "hosts compare only what their clients show"

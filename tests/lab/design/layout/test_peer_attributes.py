@@ -347,3 +347,16 @@ def test_counters_of_paths_are_not_compared() -> None:
     text = "".join(f"pm{number}d1L1 %rd maxor nor wait avg rd avg wrt sz/GBs\n{number} {5 + (number > 2)} 4 0 1 2 583\n"
                    f"fc{number}d1L1 pri active 866071 812707 0\n" for number in (1, 2, 3))  # fmt: skip
     assert "differs from its peers" not in {fault.kind for fault in find_faults({"pm": text})}
+
+
+def test_preferred_paths_that_are_ready_are_not_called_down() -> None:
+    text = make_server_outputs()["multipath"]
+    for old, new in (
+        ("prio=50 status=active", "prio=50 status=enabled"),
+        ("prio=10 status=enabled", "prio=10 status=active"),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    (fault,) = find_faults(make_server_outputs() | {"multipath": text})
+    assert (fault.kind, fault.problem) == (
+        "on alternate paths", "its preferred paths are ready, but others are in use")  # fmt: skip

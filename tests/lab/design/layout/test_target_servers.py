@@ -204,3 +204,15 @@ def test_lun_that_one_server_of_a_pair_does_not_see_is_reported(tmp_path: Path) 
     kind, location, problem = find_single(servers, tmp_path)
     assert (kind, location) == ("device not visible", "fs-OST0001")
     assert problem == "oss2 does not see its device, which oss1 sees"
+
+
+def test_clients_of_two_servers_are_not_mixed(tmp_path: Path) -> None:
+    """Both hosts may have the same address in the names of their clients."""
+    paths = []
+    for host, ahead in (("oss1", "1024"), ("oss2", "0")):
+        paths.append(tmp_path / f"{host}.txt")
+        paths[-1].write_text(
+            f"=== sonde layout collect: lctl get_param ===\nllite.fs-ffff9a0c.max_read_ahead_mb={ahead}\n"
+        )
+    (fault,) = check_hosts(read_hosts(paths)).faults
+    assert (fault.kind, fault.location) == ("parameter too small", "oss2: fs-ffff9a0c max_read_ahead_mb")

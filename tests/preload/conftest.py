@@ -29,7 +29,7 @@ def preload() -> Preload:
 
 
 @pytest.fixture(scope="session")
-def plain(preload: Preload) -> Plain:
+def run_bare(preload: Preload) -> Plain:
     """Runs a command without the library, in a new subfolder `without` of the given folder. It is done once
     for all settings of the library that it is compared with, on each file system."""
     outcomes: dict[tuple[object, ...], Outcome] = {}
@@ -44,7 +44,7 @@ def plain(preload: Preload) -> Plain:
 
 
 @pytest.fixture
-def memory(tmp_path: Path) -> Iterator[Path]:
+def memory_folder(tmp_path: Path) -> Iterator[Path]:
     """A folder where syncing costs nothing, if there is one."""
     shared = Path("/dev/shm")
     if not os.access(shared, os.W_OK):
@@ -55,7 +55,7 @@ def memory(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+def compile_program(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """Compiles programs/NAME.c or NAME.cpp once and returns the program."""
     folder = tmp_path_factory.mktemp("programs")
 
@@ -77,6 +77,6 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 
 @pytest.fixture(scope="session")
-def same_program(program: Callable[[str], Path]) -> Callable[[str], Path]:
+def compile_same_program(compile_program: Callable[[str], Path]) -> Callable[[str], Path]:
     """A program of programs/same: scenarios in which somebody could notice the library."""
-    return lambda name: program(f"same/{name}")
+    return lambda name: compile_program(f"same/{name}")

@@ -93,4 +93,4 @@ class Preload:
         return Outcome(done.returncode, done.stdout, files)
 
 
-Plain = Callable[[Sequence[str | Path], Path], Outcome]  # the fixture `plain`
+Plain = Callable[[Sequence[str | Path], Path], Outcome]  # the fixture `run_bare`

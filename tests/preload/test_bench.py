@@ -32,16 +32,16 @@ def _compiler() -> None:
         pytest.skip("there is no C compiler here")
 
 
-def test_bench_reports_the_cost_of_single_calls(preload: Preload, memory: Path) -> None:
-    numbers, table = figures(preload, memory, "--only", "costs")
+def test_bench_reports_the_cost_of_single_calls(preload: Preload, memory_folder: Path) -> None:
+    numbers, table = figures(preload, memory_folder, "--only", "costs")
     for case in ("none", "not_buffered", "traced"):
         assert {f"cost.{case}.{mode}.added_ns" for mode in ("read", "write", "lseek")} <= numbers.keys()
     assert numbers["record.write.ratio"] > 0
     assert table.count("\n") >= 14
 
 
-def test_bench_reports_time_and_ratio_per_variant(preload: Preload, memory: Path) -> None:
-    numbers, table = figures(preload, memory, "--only", "files", "--cells", "in_memory.write.100000")
+def test_bench_reports_time_and_ratio_per_variant(preload: Preload, memory_folder: Path) -> None:
+    numbers, table = figures(preload, memory_folder, "--only", "files", "--cells", "in_memory.write.100000")
     name = next(key for key in numbers if key.endswith(".as_is_s")).removesuffix(".as_is_s")
     assert {f"{name}.{variant}" for variant in ("named", "direct", "named_s", "direct_s")} <= numbers.keys()
     assert name in table

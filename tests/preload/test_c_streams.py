@@ -17,9 +17,9 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def count_written_calls(preload: Preload, program: Program, folder: Path, params: str, *arguments: str) -> int:
+def count_written_calls(preload: Preload, compile_program: Program, folder: Path, params: str, *arguments: str) -> int:
     """Number of calls that wrote data until the last record. Checks the content of the file."""
-    done = preload.run([program("c_stream"), folder / "file", *arguments], folder, IOBUF_PARAMS=params)
+    done = preload.run([compile_program("c_stream"), folder / "file", *arguments], folder, IOBUF_PARAMS=params)
     assert done.returncode == 0, done.stderr
     assert (folder / "file").read_text(encoding="ascii") == FILE_CONTENT
     return int(done.stdout.splitlines()[-1])
@@ -27,43 +27,55 @@ def count_written_calls(preload: Preload, program: Program, folder: Path, params
 
 @pytest.mark.parametrize("params", ["*", "*:alone", "other*:stdio=alone", "*:stdio=off"])
 def test_c_stream_is_not_buffered_without_the_stdio_option(
-    preload: Preload, program: Program, memory: Path, params: str
+    preload: Preload, compile_program: Program, memory_folder: Path, params: str
 ) -> None:
     assert (
-        count_written_calls(preload, program, memory, params)
-        == count_written_calls(preload, program, memory, "none:off")
+        count_written_calls(preload, compile_program, memory_folder, params)
+        == count_written_calls(preload, compile_program, memory_folder, "none:off")
         > 70
     )
 
 
 @pytest.mark.parametrize("ending", ["", "append", "freopen", "many"])
-def test_stdio_alone_writes_once_per_buffer(preload: Preload, program: Program, memory: Path, ending: str) -> None:
+def test_stdio_alone_writes_once_per_buffer(
+    preload: Preload, compile_program: Program, memory_folder: Path, ending: str
+) -> None:
     assert (
-        count_written_calls(preload, program, memory, ONLY_STDIO_PARAMS, ending) == 0
+        count_written_calls(preload, compile_program, memory_folder, ONLY_STDIO_PARAMS, ending) == 0
     )  # 300 kB, which fclose() or exit() writes
-    (memory / "file").unlink()
-    assert 4 <= count_written_calls(preload, program, memory, "*:size=64k:stdio=alone", ending) <= 6
+    (memory_folder / "file").unlink()
+    assert 4 <= count_written_calls(preload, compile_program, memory_folder, "*:size=64k:stdio=alone", ending) <= 6
 
 
-def test_stdio_alone_writes_inherited_data_once(preload: Preload, program: Program, memory: Path) -> None:
-    assert count_written_calls(preload, program, memory, ONLY_STDIO_PARAMS, "fork") == 1
+def test_stdio_alone_writes_inherited_data_once(
+    preload: Preload, compile_program: Program, memory_folder: Path
+) -> None:
+    assert count_written_calls(preload, compile_program, memory_folder, ONLY_STDIO_PARAMS, "fork") == 1
 
 
-def test_buffer_set_by_the_program_is_not_replaced(preload: Preload, program: Program, memory: Path) -> None:
-    assert count_written_calls(preload, program, memory, ONLY_STDIO_PARAMS, "setvbuf") == count_written_calls(
-        preload, program, memory, "none:off", "setvbuf"
-    )
+def test_buffer_set_by_the_program_is_not_replaced(
+    preload: Preload, compile_program: Program, memory_folder: Path
+) -> None:
+    assert count_written_calls(
+        preload, compile_program, memory_folder, ONLY_STDIO_PARAMS, "setvbuf"
+    ) == count_written_calls(preload, compile_program, memory_folder, "none:off", "setvbuf")
 
 
-def test_streams_that_read_and_write_keep_their_buffers(preload: Preload, program: Program, memory: Path) -> None:
-    assert count_written_calls(preload, program, memory, ONLY_STDIO_PARAMS, "both") > 70
+def test_streams_that_read_and_write_keep_their_buffers(
+    preload: Preload, compile_program: Program, memory_folder: Path
+) -> None:
+    assert count_written_calls(preload, compile_program, memory_folder, ONLY_STDIO_PARAMS, "both") > 70
 
 
-def test_a_stream_that_reads_needs_a_call_for_each_buffer(preload: Preload, program: Program, memory: Path) -> None:
-    (memory / "file").write_text(FILE_CONTENT, encoding="ascii")
+def test_a_stream_that_reads_needs_a_call_for_each_buffer(
+    preload: Preload, compile_program: Program, memory_folder: Path
+) -> None:
+    (memory_folder / "file").write_text(FILE_CONTENT, encoding="ascii")
     calls = {}
     for params in ("*", ONLY_STDIO_PARAMS):
-        done = preload.run([program("c_stream"), memory / "file", "read"], memory, IOBUF_PARAMS=params)
+        done = preload.run(
+            [compile_program("c_stream"), memory_folder / "file", "read"], memory_folder, IOBUF_PARAMS=params
+        )
         spent, total = map(int, done.stdout.split())
         assert total == sum(range(3000))
         calls[params] = spent
@@ -71,8 +83,16 @@ def test_a_stream_that_reads_needs_a_call_for_each_buffer(preload: Preload, prog
     assert calls[ONLY_STDIO_PARAMS] < 10
 
 
-def test_report_states_that_a_stream_got_a_larger_buffer(preload: Preload, program: Program, memory: Path) -> None:
-    done = preload.run([program("c_stream"), memory / "file"], memory, IOBUF_PARAMS=f"{ONLY_STDIO_PARAMS}:verbose")
+def test_report_states_that_a_stream_got_a_larger_buffer(
+    preload: Preload, compile_program: Program, memory_folder: Path
+) -> None:
+    done = preload.run(
+        [compile_program("c_stream"), memory_folder / "file"],
+        memory_folder,
+        IOBUF_PARAMS=f"{ONLY_STDIO_PARAMS}:verbose",
+    )
     assert "a stream of the C library, which got a larger buffer (stdio=alone)" in done.stderr
-    result = preload.run([program("c_stream"), memory / "file"], memory, IOBUF_PARAMS="*:stdio=mine")
+    result = preload.run(
+        [compile_program("c_stream"), memory_folder / "file"], memory_folder, IOBUF_PARAMS="*:stdio=mine"
+    )
     assert 'stdio= takes "alone"' in result.stderr

@@ -44,10 +44,10 @@ SCENARIOS = [
 @pytest.mark.parametrize("scenario", SCENARIOS)
 @pytest.mark.parametrize("mode", [*PARAMS, "trace"])
 def test_cxx_streams_behave_the_same_with_the_library(
-    preload: Preload, plain: Plain, program: Program, tmp_path: Path, scenario: str, mode: str
+    preload: Preload, run_bare: Plain, compile_program: Program, tmp_path: Path, scenario: str, mode: str
 ) -> None:
-    command: list[str | Path] = [program("streams"), scenario]
-    without = plain(command, tmp_path)
+    command: list[str | Path] = [compile_program("streams"), scenario]
+    without = run_bare(command, tmp_path)
     assert without.code == 0
     traces = tmp_path / "traces"
     traces.mkdir()
@@ -55,8 +55,10 @@ def test_cxx_streams_behave_the_same_with_the_library(
     assert preload.outcome(command, tmp_path / "with", **variables) == without
 
 
-def test_all_scenarios_are_run(program: Program) -> None:
-    output = subprocess.run([*RUNNER, program("streams"), "--list"], capture_output=True, text=True, check=True).stdout
+def test_all_scenarios_are_run(compile_program: Program) -> None:
+    output = subprocess.run(
+        [*RUNNER, compile_program("streams"), "--list"], capture_output=True, text=True, check=True
+    ).stdout
     assert output.split() == SCENARIOS
 
 
@@ -71,17 +73,17 @@ def reported(preload: Preload, command: list[str | Path], folder: Path) -> dict[
     return written
 
 
-def test_writes_of_a_cxx_stream_are_coalesced(preload: Preload, program: Program, tmp_path: Path) -> None:
-    line = reported(preload, [program("streams"), "left_open"], tmp_path)
+def test_writes_of_a_cxx_stream_are_coalesced(preload: Preload, compile_program: Program, tmp_path: Path) -> None:
+    line = reported(preload, [compile_program("streams"), "left_open"], tmp_path)
     assert "release_reason" not in line
     assert line["write"]["bytes"] == (tmp_path / "out").stat().st_size
     assert line["write"]["calls"] > 5 * line["write"]["storage_calls"] > 0
 
 
 def test_requesting_the_c_file_of_a_cxx_stream_disables_buffering(
-    preload: Preload, program: Program, tmp_path: Path
+    preload: Preload, compile_program: Program, tmp_path: Path
 ) -> None:
-    line = reported(preload, [program("streams"), "same_file_from_c"], tmp_path)
+    line = reported(preload, [compile_program("streams"), "same_file_from_c"], tmp_path)
     assert line["release_reason"] == "the program asked for the FILE of a stream of C++"
 
 

@@ -85,10 +85,10 @@ def last_numbers(
 @kills_by_day_and_night
 @pytest.mark.parametrize("journal_mode", ["delete", "wal"])
 def test_sqlite_with_two_writers_that_are_killed(
-    preload: Preload, memory: Path, journal_mode: str, params: str, kills: int
+    preload: Preload, memory_folder: Path, journal_mode: str, params: str, kills: int
 ) -> None:
     chance = random.Random(journal_mode)
-    file = memory / "data.db"
+    file = memory_folder / "data.db"
     with sqlite3.connect(file) as connection:
         connection.execute(f"pragma journal_mode={journal_mode}")
         connection.execute("create table lines (sign text, number integer, text text, unique (sign, number))")
@@ -106,10 +106,10 @@ def test_sqlite_with_two_writers_that_are_killed(
 
 @every_setting
 @kills_by_day_and_night
-def test_lmdb_with_two_writers_that_are_killed(preload: Preload, memory: Path, params: str, kills: int) -> None:
+def test_lmdb_with_two_writers_that_are_killed(preload: Preload, memory_folder: Path, params: str, kills: int) -> None:
     lmdb = pytest.importorskip("lmdb", reason="the package lmdb is not installed")
     chance = random.Random(1)
-    file = memory / "data.mdb"
+    file = memory_folder / "data.mdb"
     for _ in range(kills):
         last_by_sign = last_numbers(preload, params, LMDB_WRITER, [str(file)], chance.uniform(0.0, 0.1))
         with lmdb.open(str(file), subdir=False, map_size=1 << 28) as data, data.begin() as look:

@@ -50,9 +50,9 @@ def make_variables(params: str) -> dict[str, str]:
 @pytest.mark.parametrize("params", MODES.values(), ids=MODES.keys())
 @pytest.mark.parametrize("scenario", [name for name in SCENARIOS if name not in NEED_ROOT])
 def test_defect_scenario_equals_bare_run(
-    preload: Preload, program: Program, tmp_path: Path, scenario: str, params: str
+    preload: Preload, compile_program: Program, tmp_path: Path, scenario: str, params: str
 ) -> None:
-    command: list[str | Path] = [program("defects/defects"), scenario]
+    command: list[str | Path] = [compile_program("defects/defects"), scenario]
     bare = preload.outcome(command, tmp_path / "without")
     assert preload.outcome(command, tmp_path / "with", **make_variables(params)) == bare
 
@@ -73,8 +73,10 @@ def small_mount(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.root
 @pytest.mark.parametrize("params", MODES.values(), ids=MODES.keys())
-def test_full_disk_fails_at_the_same_call(preload: Preload, program: Program, small_mount: Path, params: str) -> None:
-    command: list[str | Path] = [program("defects/defects"), "full_disk"]
+def test_full_disk_fails_at_the_same_call(
+    preload: Preload, compile_program: Program, small_mount: Path, params: str
+) -> None:
+    command: list[str | Path] = [compile_program("defects/defects"), "full_disk"]
 
     def outcome(folder: Path, **settings: str) -> tuple[int, str, int]:
         under = preload.outcome(command, folder, **settings)
@@ -116,8 +118,8 @@ int main(void) {
 
 
 @pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind is not installed")
-def test_program_under_valgrind_equals_bare_run(preload: Preload, program: Program, tmp_path: Path) -> None:
-    command: list[str | Path] = ["valgrind", "-q", program("defects/defects"), "small_signal_stack"]
+def test_program_under_valgrind_equals_bare_run(preload: Preload, compile_program: Program, tmp_path: Path) -> None:
+    command: list[str | Path] = ["valgrind", "-q", compile_program("defects/defects"), "small_signal_stack"]
     bare = preload.outcome(command, tmp_path / "without")
     assert preload.outcome(command, tmp_path / "with", IOBUF_PARAMS="*") == bare
 
@@ -128,11 +130,11 @@ def test_program_under_valgrind_equals_bare_run(preload: Preload, program: Progr
     ids=lambda tool: tool[0],
 )
 def test_program_under_tool_equals_bare_run(
-    preload: Preload, program: Program, tmp_path: Path, tool: list[str]
+    preload: Preload, compile_program: Program, tmp_path: Path, tool: list[str]
 ) -> None:
     if shutil.which(tool[0]) is None:
         pytest.skip(f"{tool[0]} is not installed")
-    command: list[str | Path] = [*tool, program("defects/defects"), "lock_from_current_offset"]
+    command: list[str | Path] = [*tool, compile_program("defects/defects"), "lock_from_current_offset"]
     bare = preload.outcome(command, tmp_path / "without")
     under = preload.outcome(command, tmp_path / "with", IOBUF_PARAMS="*")
     assert (under.code, under.files) == (bare.code, bare.files)
@@ -164,16 +166,16 @@ int main(void) {
     assert (tmp_path / "data").stat().st_size == 3_000_000
 
 
-def test_report_keeps_no_pipe_of_a_daemon_open(preload: Preload, program: Program, tmp_path: Path) -> None:
+def test_report_keeps_no_pipe_of_a_daemon_open(preload: Preload, compile_program: Program, tmp_path: Path) -> None:
     began = time.monotonic()
     done = preload.run(
-        [program("defects/defects"), "daemon_closes_standard_error"], tmp_path, IOBUF_PARAMS="*:auto:verbose"
+        [compile_program("defects/defects"), "daemon_closes_standard_error"], tmp_path, IOBUF_PARAMS="*:auto:verbose"
     )
     assert done.returncode == 0
     assert time.monotonic() - began < 2.5  # the daemon lives for 3 s
 
 
-def test_defect_scenarios_are_all_run(program: Program) -> None:
-    command: list[str | Path] = [*RUNNER, program("defects/defects"), "--list"]
+def test_defect_scenarios_are_all_run(compile_program: Program) -> None:
+    command: list[str | Path] = [*RUNNER, compile_program("defects/defects"), "--list"]
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert output.split() == SCENARIOS

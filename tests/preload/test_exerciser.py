@@ -41,24 +41,32 @@ def calls_of(lines: Path) -> int:
 
 @pytest.mark.parametrize("operation_mix", SHAPES)
 @pytest.mark.parametrize("params", PARAMS.values(), ids=PARAMS.keys())
-def test_our_exerciser(preload: Preload, program: Program, memory: Path, params: str, operation_mix: str) -> None:
-    lines = memory / "lines"
+def test_our_exerciser(
+    preload: Preload, compile_program: Program, memory_folder: Path, params: str, operation_mix: str
+) -> None:
+    lines = memory_folder / "lines"
     lines.mkdir()
     for seed in (1, 2, 3):
-        command: list[str | Path] = [program("exerciser"), memory / "file", str(seed), "4000", *SHAPES[operation_mix]]
-        done = preload.run(command, memory, IOBUF_PARAMS=params, SONDE_IOBUF_LINES=str(lines))
+        command: list[str | Path] = [
+            compile_program("exerciser"),
+            memory_folder / "file",
+            str(seed),
+            "4000",
+            *SHAPES[operation_mix],
+        ]
+        done = preload.run(command, memory_folder, IOBUF_PARAMS=params, SONDE_IOBUF_LINES=str(lines))
         assert (done.returncode, done.stdout) == (0, "4000 steps\n"), done.stderr
     least = 0 if "auto" in params else 1000 if operation_mix == "mapped" else 5000  # what is chosen may be: nothing
     assert calls_of(lines) > least
 
 
-def test_our_exerciser_on_a_disk(preload: Preload, program: Program, tmp_path: Path) -> None:
-    command: list[str | Path] = [program("exerciser"), tmp_path / "file", "7", "1500", *SHAPES["large"]]
+def test_our_exerciser_on_a_disk(preload: Preload, compile_program: Program, tmp_path: Path) -> None:
+    command: list[str | Path] = [compile_program("exerciser"), tmp_path / "file", "7", "1500", *SHAPES["large"]]
     done = preload.run(command, tmp_path, IOBUF_PARAMS=PARAMS["direct"])
     assert (done.returncode, done.stdout) == (0, "1500 steps\n"), done.stderr
 
 
-def test_exerciser_detects_a_wrong_byte(program: Program, preload: Preload, tmp_path: Path) -> None:
+def test_exerciser_detects_a_wrong_byte(compile_program: Program, preload: Preload, tmp_path: Path) -> None:
     """A library between them changes one byte after every 50th write."""
     source = tmp_path / "liar.c"
     source.write_text(
@@ -74,7 +82,7 @@ def test_exerciser_detects_a_wrong_byte(program: Program, preload: Preload, tmp_
     library = tmp_path / "liar.so"
     compiler = shutil.which("cc") or "cc"
     preload.run([compiler, "-shared", "-fPIC", "-o", library, source], tmp_path, IOBUF_PARAMS="*:off")
-    command: list[str | Path] = [program("exerciser"), tmp_path / "file", "1", "4000", *SHAPES["small"]]
+    command: list[str | Path] = [compile_program("exerciser"), tmp_path / "file", "1", "4000", *SHAPES["small"]]
     done = preload.run(command, tmp_path, LD_PRELOAD=str(library))
     assert done.returncode == 1
     assert "instead of" in done.stderr
@@ -105,10 +113,10 @@ copy_file_range = 2
 
 @pytest.mark.parametrize("map_count", [0, 2], ids=["calls", "maps"])
 @pytest.mark.parametrize("params", PARAMS.values(), ids=PARAMS.keys())
-def test_fsx(preload: Preload, memory: Path, fsx: str, params: str, map_count: int) -> None:
-    settings = memory / "fsx.toml"
+def test_fsx(preload: Preload, memory_folder: Path, fsx: str, params: str, map_count: int) -> None:
+    settings = memory_folder / "fsx.toml"
     settings.write_text(FSX.format(flen=262144, largest=9000, maps=map_count), encoding="ascii")
     for seed in ("1", "2"):
-        command = [fsx, "-q", "-N", "5000", "-S", seed, "-f", settings, "-P", memory, memory / "file"]
-        done = preload.run(command, memory, IOBUF_PARAMS=params)
+        command = [fsx, "-q", "-N", "5000", "-S", seed, "-f", settings, "-P", memory_folder, memory_folder / "file"]
+        done = preload.run(command, memory_folder, IOBUF_PARAMS=params)
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]

@@ -62,17 +62,17 @@ def check_kills(preload: Preload, journal: Path, folder: Path, params: str, kill
 
 @pytest.mark.parametrize("params", KILLED_SETTINGS)
 def test_killed_process_leaves_a_prefix_of_its_writes(
-    preload: Preload, program: Program, memory: Path, params: str
+    preload: Preload, compile_program: Program, memory_folder: Path, params: str
 ) -> None:
-    check_kills(preload, program("journal"), memory, params, 12, 0.15)
+    check_kills(preload, compile_program("journal"), memory_folder, params, 12, 0.15)
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("params", ["*:auto", *KILLED_SETTINGS[:4]])
 def test_ten_thousand_killed_processes_preserve_synced_data(
-    preload: Preload, program: Program, memory: Path, params: str
+    preload: Preload, compile_program: Program, memory_folder: Path, params: str
 ) -> None:
-    check_kills(preload, program("journal"), memory, params, 2_000, 0.04)
+    check_kills(preload, compile_program("journal"), memory_folder, params, 2_000, 0.04)
 
 
 def test_idle_process_flushes_its_data_soon(preload: Preload, tmp_path: Path) -> None:
@@ -111,9 +111,9 @@ def small_mount(tmp_path: Path) -> Iterator[Path]:
 @pytest.mark.root
 @pytest.mark.parametrize("params", ["*", "*:size=16k:count=4:alone", "*:alone", "*:size=1M:count=16:alone"])
 def test_full_file_system_fails_some_call_and_damages_nothing(
-    preload: Preload, program: Program, small_mount: Path, params: str
+    preload: Preload, compile_program: Program, small_mount: Path, params: str
 ) -> None:
-    done = preload.run([program("journal"), small_mount / "data"], small_mount, IOBUF_PARAMS=params)
+    done = preload.run([compile_program("journal"), small_mount / "data"], small_mount, IOBUF_PARAMS=params)
     assert "No space left on device" in done.stdout
     safe = [int(number) for number in re.findall(r"^safe (\d+)$", done.stdout, re.MULTILINE)]
     # Hardly less than without the library: what was accepted and then refused is at most what the buffers hold.
@@ -124,7 +124,12 @@ def test_full_file_system_fails_some_call_and_damages_nothing(
 @pytest.mark.parametrize("error_number", [errno.EIO, errno.EDQUOT, errno.ENOSPC])
 @pytest.mark.parametrize("first_failing_write", [1, 3])
 def test_storage_error_is_reported_and_earlier_data_is_preserved(
-    preload: Preload, program: Program, tmp_path: Path, memory: Path, error_number: int, first_failing_write: int
+    preload: Preload,
+    compile_program: Program,
+    tmp_path: Path,
+    memory_folder: Path,
+    error_number: int,
+    first_failing_write: int,
 ) -> None:
     """Behind another preloaded library, too: ours calls the next in line, which here fails from some write on."""
     library = tmp_path / "failing.so"
@@ -136,7 +141,7 @@ def test_storage_error_is_reported_and_earlier_data_is_preserved(
         "LD_PRELOAD": f"{preload.library} {library}",
         "IOBUF_PARAMS": "*/data:size=64k:count=4:alone",
     }
-    command: list[str | Path] = [program("journal"), memory / "data", "3000"]
+    command: list[str | Path] = [compile_program("journal"), memory_folder / "data", "3000"]
     done = subprocess.run(
         command, env={**preload.environment(), **variables}, capture_output=True, text=True, timeout=60, check=False
     )
@@ -144,7 +149,7 @@ def test_storage_error_is_reported_and_earlier_data_is_preserved(
     assert reported, done.stdout
     assert reported[0].startswith(("write", "fsync"))
     safe = [int(error_number) for error_number in re.findall(r"^safe (\d+)$", done.stdout, re.MULTILINE)]
-    assert read_complete_records(memory / "data") >= (safe[-1] if safe else 0)
+    assert read_complete_records(memory_folder / "data") >= (safe[-1] if safe else 0)
 
 
 WRITER = """
@@ -160,7 +165,7 @@ for sign in (b"a", b"b"):
 VISITOR = 'import os, sys; os.open("data", os.O_RDWR); print("open", flush=True); sys.stdin.readline()'
 
 
-def test_a_second_process_that_opens_the_file_ends_its_buffering(preload: Preload, memory: Path) -> None:
+def test_a_second_process_that_opens_the_file_ends_its_buffering(preload: Preload, memory_folder: Path) -> None:
     """Seen on the same node: what the first one writes from then on is in the kernel when the call returns."""
     environment = preload.environment(IOBUF_PARAMS="*/data:alone,%process:age=60")
     python = os.path.realpath("/proc/self/exe")
@@ -168,12 +173,12 @@ def test_a_second_process_that_opens_the_file_ends_its_buffering(preload: Preloa
         "stdin": subprocess.PIPE,
         "stdout": subprocess.PIPE,
         "text": True,
-        "cwd": memory,
+        "cwd": memory_folder,
         "env": environment,
     }
 
     def size() -> int:
-        return (memory / "data").stat().st_size
+        return (memory_folder / "data").stat().st_size
 
     started: subprocess.Popen[str] = subprocess.Popen([python, "-S", "-c", WRITER], **pipes)
     with started as writer:
@@ -212,11 +217,11 @@ else:
 """
 
 
-def test_child_process_has_separate_writer_threads(preload: Preload, memory: Path) -> None:
-    environment = preload.environment(IOBUF_PARAMS=f"{memory}/*:alone,%process:age=1")
+def test_child_process_has_separate_writer_threads(preload: Preload, memory_folder: Path) -> None:
+    environment = preload.environment(IOBUF_PARAMS=f"{memory_folder}/*:alone,%process:age=1")
     python = os.path.realpath("/proc/self/exe")
     for number in range(4):
-        folder = memory / str(number)
+        folder = memory_folder / str(number)
         folder.mkdir()
         child = subprocess.Popen(
             [python, "-S", "-c", FORKER], cwd=folder, env=environment, stdout=subprocess.PIPE, start_new_session=True
@@ -251,32 +256,34 @@ os.close(fd)
     ("leases", "expected_reason"), [("off", "alone says that nobody does"), ("", "another process opened it")]
 )
 def test_records_appended_by_two_processes_are_all_present(
-    preload: Preload, memory: Path, leases: str, expected_reason: str
+    preload: Preload, memory_folder: Path, leases: str, expected_reason: str
 ) -> None:
     """Also where `alone` states that no other process writes, and no lease reports the other process."""
-    (memory / "lines").mkdir()
+    (memory_folder / "lines").mkdir()
     python = os.path.realpath("/proc/self/exe")
     environment = preload.environment(
         IOBUF_PARAMS=f"*/data:size=16k:count=4:alone{',%process:threads=0' if leases else ''}",
-        SONDE_IOBUF_LINES=str(memory / "lines"),
+        SONDE_IOBUF_LINES=str(memory_folder / "lines"),
     )
     pipes: dict[str, Any] = {
         "stdin": subprocess.PIPE,
         "stdout": subprocess.PIPE,
         "text": True,
-        "cwd": memory,
+        "cwd": memory_folder,
         "env": environment,
     }
     with subprocess.Popen([python, "-S", "-c", APPENDER], **pipes) as writer:
         assert writer.stdout is not None
         writer.stdout.readline()
-        with (memory / "data").open("ab") as other:
+        with (memory_folder / "data").open("ab") as other:
             other.write(b"theirs\n" * 100)
         writer.communicate("\n")
     assert writer.returncode == 0
-    lines = (memory / "data").read_text("ascii").splitlines()
+    lines = (memory_folder / "data").read_text("ascii").splitlines()
     assert lines.count("theirs") == 100
     assert [line.split() for line in lines if line != "theirs"] == [["mine", str(i)] for i in range(3000)]
-    (report,) = [json.loads(line) for file in (memory / "lines").iterdir() for line in file.read_text().splitlines()]
+    (report,) = [
+        json.loads(line) for file in (memory_folder / "lines").iterdir() for line in file.read_text().splitlines()
+    ]
     assert expected_reason in report["release_reason"]
     assert report["write"]["storage_calls"] < report["write"]["calls"]

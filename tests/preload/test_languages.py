@@ -70,8 +70,8 @@ def language_command(request: pytest.FixtureRequest, tmp_path_factory: pytest.Te
     return BUILDERS[request.param](tmp_path_factory.mktemp(request.param))
 
 
-def require_same(preload: Preload, plain: Plain, folder: Path, command: list[str], params: str) -> None:
-    bare = plain(command, folder)
+def require_same(preload: Preload, run_bare: Plain, folder: Path, command: list[str], params: str) -> None:
+    bare = run_bare(command, folder)
     assert bare.code == 3
     assert bare.files["records"]
     assert preload.outcome(command, folder / "with", IOBUF_PARAMS=params) == bare
@@ -79,22 +79,22 @@ def require_same(preload: Preload, plain: Plain, folder: Path, command: list[str
 
 @PARAMS
 def test_language_runtime_sees_no_difference(
-    preload: Preload, plain: Plain, tmp_path: Path, language_command: list[str], params: str
+    preload: Preload, run_bare: Plain, tmp_path: Path, language_command: list[str], params: str
 ) -> None:
-    require_same(preload, plain, tmp_path, language_command, params)
+    require_same(preload, run_bare, tmp_path, language_command, params)
 
 
 @PARAMS
-def test_bubblewrap_sees_no_difference(preload: Preload, plain: Plain, tmp_path: Path, params: str) -> None:
+def test_bubblewrap_sees_no_difference(preload: Preload, run_bare: Plain, tmp_path: Path, params: str) -> None:
     """The library is loaded again in namespaces of its own, with another process number."""
     arguments = ["--dev-bind", "/", "/", "--unshare-pid", "--proc", "/proc", "bash", "-c", RECORDS]
     tried = subprocess.run([require_tool("bwrap"), *arguments], cwd=tmp_path, capture_output=True, check=False)
     if tried.returncode != 3:
         pytest.skip("bwrap may not make namespaces here")
-    require_same(preload, plain, tmp_path, ["bwrap", *arguments], params)
+    require_same(preload, run_bare, tmp_path, ["bwrap", *arguments], params)
 
 
 @PARAMS
-def test_eatmydata_sees_no_difference(preload: Preload, plain: Plain, tmp_path: Path, params: str) -> None:
+def test_eatmydata_sees_no_difference(preload: Preload, run_bare: Plain, tmp_path: Path, params: str) -> None:
     """eatmydata preloads a library too."""
-    require_same(preload, plain, tmp_path, [require_tool("eatmydata"), "bash", "-c", RECORDS], params)
+    require_same(preload, run_bare, tmp_path, [require_tool("eatmydata"), "bash", "-c", RECORDS], params)

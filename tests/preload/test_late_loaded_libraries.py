@@ -53,11 +53,11 @@ def test_later_loaded_module_uses_its_linked_mpi(preload: Preload, tmp_path: Pat
 
 @pytest.mark.parametrize("mode", ["buffer", "trace"])
 def test_library_that_patches_mmap_still_works(
-    preload: Preload, program: Callable[[str], Path], tmp_path: Path, mode: str
+    preload: Preload, compile_program: Callable[[str], Path], tmp_path: Path, mode: str
 ) -> None:
     """UCX under an MPI does: its code makes the system call by syscall(), which is ours too."""
     settings = {"IOBUF_PARAMS": "*:alone"} if mode == "buffer" else {"SONDE_TRACE": str(tmp_path)}
-    done = preload.run([program("patcher")], tmp_path, **settings)
+    done = preload.run([compile_program("patcher")], tmp_path, **settings)
     if done.returncode == 77:
         pytest.skip("code cannot be overwritten here")
     assert (done.returncode, done.stdout) == (0, "written in between\n")

@@ -49,18 +49,18 @@ def run_schedules(
 @pytest.mark.parametrize("peer", ["bare", "same"])
 @pytest.mark.parametrize("params", ["*:auto", "*"], ids=["auto", "named"])
 def test_random_schedules_read_the_same_as_without_the_library(
-    preload: Preload, program: Program, tmp_path: Path, peer: str, params: str
+    preload: Preload, compile_program: Program, tmp_path: Path, peer: str, params: str
 ) -> None:
-    under, bare = run_schedules(preload, program("leases"), tmp_path, peer, 500, params)
+    under, bare = run_schedules(preload, compile_program("leases"), tmp_path, peer, 500, params)
     assert under == bare
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("peer", ["bare", "same"])
 def test_ten_thousand_schedules_read_the_same_as_without(
-    preload: Preload, program: Program, tmp_path: Path, peer: str
+    preload: Preload, compile_program: Program, tmp_path: Path, peer: str
 ) -> None:
-    under, bare = run_schedules(preload, program("leases"), tmp_path, peer, 10_000, f"*,{AGE_PARAMS}")
+    under, bare = run_schedules(preload, compile_program("leases"), tmp_path, peer, 10_000, f"*,{AGE_PARAMS}")
     assert under == bare
 
 
@@ -159,27 +159,31 @@ def test_refused_lease_is_overridden_only_by_alone(preload: Preload, tmp_path: P
 
 
 @pytest.mark.parametrize(("params", "guard"), [("auto", "none"), ("size=64k", "node table")])
-def test_process_without_threads_gets_no_lease(preload: Preload, memory: Path, params: str, guard: str) -> None:
+def test_process_without_threads_gets_no_lease(preload: Preload, memory_folder: Path, params: str, guard: str) -> None:
     code = "import os; fd = os.open('data', os.O_RDWR | os.O_CREAT)\nfor i in range(2000): os.write(fd, b'x' * 100)"
     setting = f"*/data:{params},%process:threads=0"
     done = preload.run(
-        [PYTHON, "-S", "-c", code], memory, IOBUF_PARAMS=setting, SONDE_IOBUF_LINES=str(memory), IOBUF_VERBOSE="1"
+        [PYTHON, "-S", "-c", code],
+        memory_folder,
+        IOBUF_PARAMS=setting,
+        SONDE_IOBUF_LINES=str(memory_folder),
+        IOBUF_VERBOSE="1",
     )
-    assert (done.returncode, (memory / "data").read_bytes()) == (0, b"x" * 200_000)
-    report = report_of(memory)
+    assert (done.returncode, (memory_folder / "data").read_bytes()) == (0, b"x" * 200_000)
+    report = report_of(memory_folder)
     assert report["guard"] == guard
     assert ("no thread can wait" in report.get("release_reason", "")) == (guard == "none")
     assert (report["write"]["storage_calls"] < 100) == (guard != "none")
 
 
 @pytest.mark.root
-def test_file_of_another_owner_gets_no_lease(preload: Preload, memory: Path) -> None:
+def test_file_of_another_owner_gets_no_lease(preload: Preload, memory_folder: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("another user is needed")
-    folder = memory / "shared"
+    folder = memory_folder / "shared"
     folder.mkdir()
     (folder / "data").touch()
-    for path in (folder / "data", folder, memory):
+    for path in (folder / "data", folder, memory_folder):
         path.chmod(0o777)
     library = folder / preload.library.name
     library.write_bytes(preload.library.read_bytes())

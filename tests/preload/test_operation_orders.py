@@ -47,7 +47,7 @@ def compare(preload: Preload, world: Path, folder: Path, lines: Sequence[str]) -
 
 
 def test_every_pair_of_operations_of_two_processes_in_every_order(
-    preload: Preload, program: Program, memory: Path
+    preload: Preload, compile_program: Program, memory_folder: Path
 ) -> None:
     """Each process executes one operation; a write precedes both, and a read follows."""
     lines = [
@@ -56,7 +56,7 @@ def test_every_pair_of_operations_of_two_processes_in_every_order(
         for order in orders((2, 2))
     ]
     assert len(lines) == len(OPERATIONS) ** 2 * 6
-    compare(preload, program("world"), memory, lines)
+    compare(preload, compile_program("world"), memory_folder, lines)
 
 
 @pytest.mark.nightly
@@ -64,7 +64,7 @@ def test_every_pair_of_operations_of_two_processes_in_every_order(
     "first_operations", ["".join(pair) for pair in itertools.combinations_with_replacement(OPERATIONS, 2)]
 )
 def test_all_two_process_programs_in_every_order(
-    preload: Preload, program: Program, memory: Path, first_operations: str
+    preload: Preload, compile_program: Program, memory_folder: Path, first_operations: str
 ) -> None:
     """162,000 in all: 15 operations, two of each process, six orders; which process is which does not matter."""
     lines = [
@@ -73,18 +73,20 @@ def test_all_two_process_programs_in_every_order(
         for order in orders((2, 2))
     ]
     assert len(lines) == 1350
-    compare(preload, program("world"), memory, lines)
+    compare(preload, compile_program("world"), memory_folder, lines)
 
 
 @pytest.mark.parametrize(
     "seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(3, 100))]
 )
-def test_random_programs_of_three_processes(preload: Preload, program: Program, memory: Path, seed: int) -> None:
+def test_random_programs_of_three_processes(
+    preload: Preload, compile_program: Program, memory_folder: Path, seed: int
+) -> None:
     chance = random.Random(seed)
     lines = []
     for _ in range(300):
         programs = ["".join(chance.choices(OPERATIONS, k=chance.randint(1, 4))) for _ in range(3)]
-        turns = [str(process) for process, program in enumerate(programs) for _ in program]
+        turns = [str(process) for process, compile_program in enumerate(programs) for _ in compile_program]
         chance.shuffle(turns)
         lines.append(f"{''.join(turns)} {' '.join(programs)}")
-    compare(preload, program("world"), memory, lines)
+    compare(preload, compile_program("world"), memory_folder, lines)

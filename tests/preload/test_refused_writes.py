@@ -125,7 +125,7 @@ def require_same(
 @pytest.mark.parametrize(("file_system_type", "size", "record_bytes"), [("tmpfs", "6m", 1000), ("ext4", "12m", 1003)])
 def test_full_file_system_fails_at_the_same_calls(
     preload: Preload,
-    program: Program,
+    compile_program: Program,
     tmp_path: Path,
     file_system_type: str,
     size: str,
@@ -136,34 +136,34 @@ def test_full_file_system_fails_at_the_same_calls(
     that fits then depends on the processors on which the program ran, without the library too.
     """
     options = "nodelalloc" if file_system_type == "ext4" and write_method == "gaps" else ""
-    command: list[str | Path] = [program("refused_writes"), write_method, str(record_bytes), "20000", "700"]
+    command: list[str | Path] = [compile_program("refused_writes"), write_method, str(record_bytes), "20000", "700"]
     bare = require_same(preload, lambda: new_file_system(tmp_path, file_system_type, size, options), command, SETTINGS)
     assert "No space left" in bare.out
 
 
-def test_full_xfs_fails_at_the_same_calls(preload: Preload, program: Program, tmp_path: Path) -> None:
+def test_full_xfs_fails_at_the_same_calls(preload: Preload, compile_program: Program, tmp_path: Path) -> None:
     """Only with gaps: what else fits in the last blocks differs on XFS from run to run without the library too."""
-    command: list[str | Path] = [program("refused_writes"), "gaps", "1003", "20000", "700", "6000000"]
+    command: list[str | Path] = [compile_program("refused_writes"), "gaps", "1003", "20000", "700", "6000000"]
     bare = require_same(preload, lambda: new_file_system(tmp_path, "xfs", "320m"), command, SETTINGS)
     assert "No space left" in bare.out
 
 
 @pytest.mark.parametrize("free_bytes", ["100000", "1000000"])
 def test_space_allocated_by_the_program_is_missed_at_once(
-    preload: Preload, program: Program, tmp_path: Path, free_bytes: str
+    preload: Preload, compile_program: Program, tmp_path: Path, free_bytes: str
 ) -> None:
     """When the first records are written there are 8 GiB, and the library holds them back."""
-    command: list[str | Path] = [program("refused_writes"), "write", "1000", "3000", "700", free_bytes]
+    command: list[str | Path] = [compile_program("refused_writes"), "write", "1000", "3000", "700", free_bytes]
     bare = require_same(preload, lambda: new_file_system(tmp_path, "ext4", "8g"), command, SETTINGS)
     assert "No space left" in bare.out
 
 
 @pytest.mark.parametrize("write_method", ["write", "append"])
 def test_full_storage_without_leases_fails_at_the_same_calls(
-    preload: Preload, program: Program, failing_storage: Path, tmp_path: Path, write_method: str
+    preload: Preload, compile_program: Program, failing_storage: Path, tmp_path: Path, write_method: str
 ) -> None:
     """It counts its free space in blocks of another size than the one that it calls best."""
-    command: list[str | Path] = [program("refused_writes"), write_method, "1000", "3000", "700"]
+    command: list[str | Path] = [compile_program("refused_writes"), write_method, "1000", "3000", "700"]
     require_same(
         preload,
         lambda: new_failing_storage(failing_storage, tmp_path, errno.ENOSPC, 100 << 20),
@@ -174,10 +174,10 @@ def test_full_storage_without_leases_fails_at_the_same_calls(
 
 @pytest.mark.parametrize("quota_kind", [0, 1, 2, 3], ids=["user", "group", "project", "project_of_folder"])
 def test_quota_stated_by_the_kernel_fails_at_the_same_calls(
-    preload: Preload, program: Program, failing_storage: Path, tmp_path: Path, quota_kind: int
+    preload: Preload, compile_program: Program, failing_storage: Path, tmp_path: Path, quota_kind: int
 ) -> None:
     """The quota of a project may be seen by root only; its folder states less free space then."""
-    quota, refused = program("stated_quota"), program("refused_writes")
+    quota, refused = compile_program("stated_quota"), compile_program("refused_writes")
     if subprocess.run([quota, "0", "1", "true"], check=False).returncode != 0:
         pytest.skip("seccomp lets no process supervise another one here")
     command: list[str | Path] = ["env", "-u", "LD_PRELOAD", quota, str(quota_kind), str(LIMIT // 1024), "env"]
@@ -197,9 +197,14 @@ def test_quota_stated_by_the_kernel_fails_at_the_same_calls(
 @pytest.mark.parametrize("error_number", [errno.EIO, errno.EDQUOT], ids=["EIO", "hidden_quota"])
 @pytest.mark.parametrize("write_method", ["write", "writev", "gaps"])
 def test_hidden_limit_fails_a_later_call_on_a_reported_file(
-    preload: Preload, program: Program, failing_storage: Path, tmp_path: Path, error_number: int, write_method: str
+    preload: Preload,
+    compile_program: Program,
+    failing_storage: Path,
+    tmp_path: Path,
+    error_number: int,
+    write_method: str,
 ) -> None:
-    command: list[str | Path] = [program("refused_writes"), write_method, "1000", "3000", "700"]
+    command: list[str | Path] = [compile_program("refused_writes"), write_method, "1000", "3000", "700"]
 
     def new_storage() -> AbstractContextManager[Path]:
         return new_failing_storage(failing_storage, tmp_path, error_number, MUCH)
@@ -214,13 +219,13 @@ def test_hidden_limit_fails_a_later_call_on_a_reported_file(
 
 @pytest.mark.parametrize("params", SETTINGS.values(), ids=SETTINGS.keys())
 def test_device_below_a_file_system_fails_the_same_sync(
-    preload: Preload, program: Program, failing_storage: Path, tmp_path: Path, params: str
+    preload: Preload, compile_program: Program, failing_storage: Path, tmp_path: Path, params: str
 ) -> None:
     """ext4 on a device that refuses its second half: the kernel holds data back too, and fsync() reports it."""
     if shutil.which("mkfs.ext4") is None:
         pytest.skip("mkfs.ext4 is not installed")
     size = 64 << 20
-    command: list[str | Path] = [program("refused_writes"), "write", "100000", "400", "50"]
+    command: list[str | Path] = [compile_program("refused_writes"), "write", "100000", "400", "50"]
 
     @contextlib.contextmanager
     def new_storage() -> Iterator[Path]:

@@ -33,9 +33,11 @@ def count_wrong_reads(
 @PEERS
 @SETTINGS
 def test_concurrent_reads_have_serial_order(
-    preload: Preload, program: Program, memory: Path, params: str, steps: int, peer: str
+    preload: Preload, compile_program: Program, memory_folder: Path, params: str, steps: int, peer: str
 ) -> None:
-    wrong = count_wrong_reads(preload, program("registers"), memory, params, 12_000 // steps, steps, peer)
+    wrong = count_wrong_reads(
+        preload, compile_program("registers"), memory_folder, params, 12_000 // steps, steps, peer
+    )
     assert wrong == (0, "")
 
 
@@ -43,17 +45,21 @@ def test_concurrent_reads_have_serial_order(
 @PEERS
 @SETTINGS
 def test_ten_thousand_concurrent_schedules_have_serial_order(
-    preload: Preload, program: Program, memory: Path, params: str, steps: int, peer: str
+    preload: Preload, compile_program: Program, memory_folder: Path, params: str, steps: int, peer: str
 ) -> None:
     per_run = 250
     for _ in range(10_000 // per_run):
-        wrong = count_wrong_reads(preload, program("registers"), memory, params, per_run, steps, peer)
+        wrong = count_wrong_reads(preload, compile_program("registers"), memory_folder, params, per_run, steps, peer)
         assert wrong == (0, "")
 
 
 @pytest.mark.nightly
-def test_reads_without_lease_have_no_serial_order(preload: Preload, program: Program, memory: Path) -> None:
+def test_reads_without_lease_have_no_serial_order(
+    preload: Preload, compile_program: Program, memory_folder: Path
+) -> None:
     """The check finds stale reads: `alone` is the user's word that nobody else uses the file, and here it is false."""
-    wrong, messages = count_wrong_reads(preload, program("registers"), memory, "data:alone", 250, 2000, "bare")
+    wrong, messages = count_wrong_reads(
+        preload, compile_program("registers"), memory_folder, "data:alone", 250, 2000, "bare"
+    )
     assert wrong > 0
     assert "of record" in messages

@@ -44,15 +44,18 @@ def reports(folder: Path) -> dict[str, dict[str, dict[str, int]]]:
 
 
 @pytest.mark.parametrize("params", ["*:auto:alone", "*:size=4k"])
-def test_bypassed_calls_are_counted_too(preload: Preload, memory: Path, params: str) -> None:
+def test_bypassed_calls_are_counted_too(preload: Preload, memory_folder: Path, params: str) -> None:
     for name in ("first", "second"):
-        (memory / name).write_bytes(b"x" * (PAGES * 4096))
-    (memory / "lines").mkdir()
+        (memory_folder / name).write_bytes(b"x" * (PAGES * 4096))
+    (memory_folder / "lines").mkdir()
     done = preload.run(
-        [PYTHON, "-S", "-c", SCATTERED], memory, IOBUF_PARAMS=params, SONDE_IOBUF_LINES=str(memory / "lines")
+        [PYTHON, "-S", "-c", SCATTERED],
+        memory_folder,
+        IOBUF_PARAMS=params,
+        SONDE_IOBUF_LINES=str(memory_folder / "lines"),
     )
     assert done.returncode == 0, done.stderr
-    reports_by_name = reports(memory / "lines")
+    reports_by_name = reports(memory_folder / "lines")
     calls = {
         name: (reports_by_name[name]["read"]["calls"], reports_by_name[name]["write"]["calls"])
         for name in ("first", "second")
@@ -80,10 +83,12 @@ os.close(fd)
 
 @pytest.mark.parametrize("params", ["*:auto", "*"])
 def test_files_of_a_few_calls_are_one_line_of_a_report_for_all_files(
-    preload: Preload, memory: Path, params: str
+    preload: Preload, memory_folder: Path, params: str
 ) -> None:
-    brief = preload.run([PYTHON, "-S", "-c", SHORT_AND_LONG], memory, IOBUF_PARAMS=params, IOBUF_VERBOSE="1").stderr
-    assert f"sonde: {memory}/long  (" in brief
+    brief = preload.run(
+        [PYTHON, "-S", "-c", SHORT_AND_LONG], memory_folder, IOBUF_PARAMS=params, IOBUF_VERBOSE="1"
+    ).stderr
+    assert f"sonde: {memory_folder}/long  (" in brief
     assert "/short" not in brief
     totals = re.findall(r"(\d+) other files, each of fewer than 16 calls: together (\d+) calls, (\d+\.\d+) MB", brief)
     (files, calls, megabytes), *_ = totals
@@ -91,21 +96,25 @@ def test_files_of_a_few_calls_are_one_line_of_a_report_for_all_files(
     assert int(calls) >= 20
     assert float(megabytes) >= 0.02
     assert len(totals) == 1
-    each = preload.run([PYTHON, "-S", "-c", SHORT_AND_LONG], memory, IOBUF_PARAMS=f"{params}:verbose").stderr
-    assert all(f"{memory}/short{number}  (" in each for number in range(20))
+    each = preload.run([PYTHON, "-S", "-c", SHORT_AND_LONG], memory_folder, IOBUF_PARAMS=f"{params}:verbose").stderr
+    assert all(f"{memory_folder}/short{number}  (" in each for number in range(20))
     assert "other files" not in each
 
 
-def test_report_states_saved_calls_and_slower_phases(preload: Preload, memory: Path) -> None:
-    report = preload.run([PYTHON, "-S", "-c", SHORT_AND_LONG], memory, IOBUF_PARAMS="*:auto", IOBUF_VERBOSE="1").stderr
+def test_report_states_saved_calls_and_slower_phases(preload: Preload, memory_folder: Path) -> None:
+    report = preload.run(
+        [PYTHON, "-S", "-c", SHORT_AND_LONG], memory_folder, IOBUF_PARAMS="*:auto", IOBUF_VERBOSE="1"
+    ).stderr
     assert re.search(r"\d{4} calls saved, of \d+\.\d+ us each: about \d+\.\d+ s, less what copying costs", report), (
         report
     )
-    (memory / "big").write_bytes(b"x" * (64 << 20))
+    (memory_folder / "big").write_bytes(b"x" * (64 << 20))
     scattered = (
         "import os; fd = os.open('big', os.O_RDONLY); [os.pread(fd, 100, (i * 37 % 64) << 20) for i in range(64)]"
     )
-    report = preload.run([PYTHON, "-S", "-c", scattered], memory, IOBUF_PARAMS="*:alone", IOBUF_VERBOSE="1").stderr
+    report = preload.run(
+        [PYTHON, "-S", "-c", scattered], memory_folder, IOBUF_PARAMS="*:alone", IOBUF_VERBOSE="1"
+    ).stderr
     match = re.search(r"storage moved (\d+) times the bytes .*: most likely slower than without", report)
     assert match, report
     assert int(match[1]) > 1000

@@ -48,13 +48,13 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def require_same_files(preload: Preload, plain: Plain, folder: Path, script: str, params: str, *needed: str) -> None:
+def require_same_files(preload: Preload, run_bare: Plain, folder: Path, script: str, params: str, *needed: str) -> None:
     """`script` of the shell, in one new folder without and in another with the library."""
     for tool in needed:
         if shutil.which(tool) is None:
             pytest.skip(f"{tool} is not on PATH")
     command = ["sh", "-e", "-c", script]
-    without = plain(command, folder)
+    without = run_bare(command, folder)
     assert without.code == 0, without
     lines = folder / "lines"
     lines.mkdir()
@@ -65,13 +65,13 @@ def require_same_files(preload: Preload, plain: Plain, folder: Path, script: str
 
 
 @every_setting
-def test_tar(preload: Preload, plain: Plain, tmp_path: Path, tree: Path, params: str) -> None:
+def test_tar(preload: Preload, run_bare: Plain, tmp_path: Path, tree: Path, params: str) -> None:
     script = (
         f"tar -C {tree.parent} -cf a.tar tree; mkdir out; tar -C out -xf a.tar; tar --compare -C {tree.parent} -f a.tar"
     )
     require_same_files(
         preload,
-        plain,
+        run_bare,
         tmp_path,
         f"{script}; tar -rf a.tar -C {tree} empty; tar -tf a.tar; gzip -n a.tar",
         params,
@@ -81,17 +81,17 @@ def test_tar(preload: Preload, plain: Plain, tmp_path: Path, tree: Path, params:
 
 
 @every_setting
-def test_copies(preload: Preload, plain: Plain, tmp_path: Path, tree: Path, params: str) -> None:
+def test_copies(preload: Preload, run_bare: Plain, tmp_path: Path, tree: Path, params: str) -> None:
     script = f"""
         cp -a {tree} copy
         cp --sparse=always copy/holes sparse; cp --reflink=never copy/folder1/* .
         cat copy/folder*/* > all; mv all moved; stat -c %s moved; sha256sum moved
         diff -r {tree} copy; cmp sparse copy/holes"""
-    require_same_files(preload, plain, tmp_path, script, params, "cp", "diff")
+    require_same_files(preload, run_bare, tmp_path, script, params, "cp", "diff")
 
 
 @every_setting
-def test_dd(preload: Preload, plain: Plain, tmp_path: Path, tree: Path, params: str) -> None:
+def test_dd(preload: Preload, run_bare: Plain, tmp_path: Path, tree: Path, params: str) -> None:
     script = f"""
         dd if={tree}/holes of=a bs=1000 status=none
         dd if={tree}/folder1/file1 of=a bs=37 seek=100 conv=notrunc status=none
@@ -100,28 +100,28 @@ def test_dd(preload: Preload, plain: Plain, tmp_path: Path, tree: Path, params: 
         dd if=a of=b bs=512 count=1000 oflag=append conv=notrunc status=none
         dd if=a bs=777 2>/dev/null | dd of=c ibs=100 obs=5000 status=none
         truncate -s 1234567 c"""
-    require_same_files(preload, plain, tmp_path, script, params, "dd")
+    require_same_files(preload, run_bare, tmp_path, script, params, "dd")
 
 
 @every_setting
-def test_sort(preload: Preload, plain: Plain, tmp_path: Path, tree: Path, params: str) -> None:
+def test_sort(preload: Preload, run_bare: Plain, tmp_path: Path, tree: Path, params: str) -> None:
     """With little memory sort uses temporary files."""
     script = f"""
         export LC_ALL=C; cat {tree}/folder*/* > all
         sort -S 64k --batch-size=4 -T . all -o sorted; sort -c sorted; rm all"""
-    require_same_files(preload, plain, tmp_path, script, params, "sort")
+    require_same_files(preload, run_bare, tmp_path, script, params, "sort")
 
 
 @every_setting
-def test_rsync(preload: Preload, plain: Plain, tmp_path: Path, tree: Path, params: str) -> None:
+def test_rsync(preload: Preload, run_bare: Plain, tmp_path: Path, tree: Path, params: str) -> None:
     script = f"""
         rsync -a {tree}/ copy; echo more >> copy/folder1/file1
         rsync -a --no-whole-file --checksum --inplace {tree}/ copy; diff -r {tree} copy"""
-    require_same_files(preload, plain, tmp_path, script, params, "rsync", "diff")
+    require_same_files(preload, run_bare, tmp_path, script, params, "rsync", "diff")
 
 
 @every_setting
-def test_git(preload: Preload, plain: Plain, tmp_path: Path, tree: Path, params: str) -> None:
+def test_git(preload: Preload, run_bare: Plain, tmp_path: Path, tree: Path, params: str) -> None:
     fixed = "GIT_AUTHOR_DATE='2020-01-01 00:00:00 +0000' GIT_COMMITTER_DATE='2020-01-01 00:00:00 +0000'"
     script = f"""
         export HOME=$PWD {fixed}
@@ -130,7 +130,7 @@ def test_git(preload: Preload, plain: Plain, tmp_path: Path, tree: Path, params:
         echo more >> empty; git rm -q --cached holes; git commit -qam second; git repack -qad; cd ..
         git clone -q --no-local one two; cd two; git fsck --strict; git checkout -q HEAD~1; git rev-parse HEAD; cd ..
         git -C two fsck --connectivity-only; git -C two log --stat --format=%H; rm -rf one two/.git"""
-    require_same_files(preload, plain, tmp_path, script, params, "git")
+    require_same_files(preload, run_bare, tmp_path, script, params, "git")
 
 
 SOURCES = {
@@ -151,14 +151,14 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @every_setting
 def test_compiler_produces_the_same_files(
-    preload: Preload, plain: Plain, tmp_path: Path, sources: Path, params: str
+    preload: Preload, run_bare: Plain, tmp_path: Path, sources: Path, params: str
 ) -> None:
     script = f"""
         cp {sources}/* .
         for one in sum main; do gcc -O2 -save-temps=obj -c $one.c; done
         ar rcsD libsum.a sum.o; gcc -o program main.o -L. -lsum; ./program; gcc -O2 -flto -o other sum.c main.c; ./other
         rm -f other"""
-    require_same_files(preload, plain, tmp_path, script, params, "gcc", "ar")
+    require_same_files(preload, run_bare, tmp_path, script, params, "gcc", "ar")
 
 
 @pytest.fixture(scope="module")
@@ -173,12 +173,12 @@ def fortran(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @every_setting
-def test_fortran(preload: Preload, plain: Plain, tmp_path: Path, fortran: Path, params: str) -> None:
-    require_same_files(preload, plain, tmp_path, str(fortran), params)
+def test_fortran(preload: Preload, run_bare: Plain, tmp_path: Path, fortran: Path, params: str) -> None:
+    require_same_files(preload, run_bare, tmp_path, str(fortran), params)
 
 
 @every_setting
-def test_sqlite(preload: Preload, plain: Plain, tmp_path: Path, params: str) -> None:
+def test_sqlite(preload: Preload, run_bare: Plain, tmp_path: Path, params: str) -> None:
     script = """
         sqlite3 base <<'END'
             CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT, c REAL); CREATE INDEX i ON t (b);
@@ -190,7 +190,7 @@ def test_sqlite(preload: Preload, plain: Plain, tmp_path: Path, params: str) -> 
         END
         sqlite3 base 'PRAGMA integrity_check; SELECT count(*), sum(a), round(sum(c), 3), min(b) FROM t'
         sqlite3 base .dump | sha256sum; rm -f base*"""
-    require_same_files(preload, plain, tmp_path, script.replace("        END", "END"), params, "sqlite3")
+    require_same_files(preload, run_bare, tmp_path, script.replace("        END", "END"), params, "sqlite3")
 
 
 @pytest.mark.parametrize("engine", ["psync", "sync", "pvsync2", "mmap"])
@@ -269,11 +269,11 @@ for kind in ("NETCDF3_CLASSIC", "NETCDF3_64BIT_OFFSET", "NETCDF4_CLASSIC"):
 @pytest.mark.parametrize(("package", "program_text"), [("h5py", HDF5), ("netCDF4", NETCDF)], ids=["h5py", "netCDF4"])
 @every_setting
 def test_packages_of_python(
-    preload: Preload, plain: Plain, tmp_path: Path, params: str, package: str, program_text: str
+    preload: Preload, run_bare: Plain, tmp_path: Path, params: str, package: str, program_text: str
 ) -> None:
     if importlib.util.find_spec(package) is None:
         pytest.skip(f"{package} is not installed for {sys.executable}")
-    without = plain([sys.executable, "-c", program_text], tmp_path)
+    without = run_bare([sys.executable, "-c", program_text], tmp_path)
     assert without.code == 0
     assert preload.outcome([sys.executable, "-c", program_text], tmp_path / "under", IOBUF_PARAMS=params) == without
 

@@ -17,12 +17,16 @@ Lines = list[dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def traces(preload: Preload, program: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> list[Lines]:
+def traces(
+    preload: Preload, compile_program: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
+) -> list[Lines]:
     """The traces of the program and of its child, the parent's first."""
     folder = tmp_path_factory.mktemp("trace")
     (folder / "out").mkdir()
     (folder / "work").mkdir()
-    done = preload.run([program("counted")], folder / "work", SONDE_TRACE=str(folder / "out"), SONDE_TRACE_EVENTS="120")
+    done = preload.run(
+        [compile_program("counted")], folder / "work", SONDE_TRACE=str(folder / "out"), SONDE_TRACE_EVENTS="120"
+    )
     assert done.returncode == 0, done.stderr
     read = [
         [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

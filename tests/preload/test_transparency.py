@@ -37,18 +37,20 @@ SCENARIOS = {
 @pytest.mark.parametrize("params", PARAMS.values(), ids=PARAMS.keys())
 @pytest.mark.parametrize("seed", [1, 2, 3, 4, 104])
 def test_a_random_list_of_calls(
-    preload: Preload, plain: Plain, program: Program, memory: Path, params: str, seed: int
+    preload: Preload, run_bare: Plain, compile_program: Program, memory_folder: Path, params: str, seed: int
 ) -> None:
-    command: list[str | Path] = [program("operations"), ".", str(seed), "2000", "20000"]
-    without = plain(command, memory)
+    command: list[str | Path] = [compile_program("operations"), ".", str(seed), "2000", "20000"]
+    without = run_bare(command, memory_folder)
     assert without.code == 0
     assert len(without.out.splitlines()) > 3000
-    assert preload.outcome(command, memory / "with", IOBUF_PARAMS=params) == without
+    assert preload.outcome(command, memory_folder / "with", IOBUF_PARAMS=params) == without
 
 
-def test_a_random_list_of_calls_on_a_disk(preload: Preload, plain: Plain, program: Program, tmp_path: Path) -> None:
-    command: list[str | Path] = [program("operations"), ".", "5", "700", "20000"]
-    without = plain(command, tmp_path)
+def test_a_random_list_of_calls_on_a_disk(
+    preload: Preload, run_bare: Plain, compile_program: Program, tmp_path: Path
+) -> None:
+    command: list[str | Path] = [compile_program("operations"), ".", "5", "700", "20000"]
+    without = run_bare(command, tmp_path)
     assert preload.outcome(command, tmp_path / "with", IOBUF_PARAMS=PARAMS["direct"]) == without
 
 
@@ -58,10 +60,16 @@ def test_a_random_list_of_calls_on_a_disk(preload: Preload, plain: Plain, progra
 )
 @pytest.mark.parametrize("mode", ["small", "usual", "alone", "auto", "trace"])
 def test_hazardous_programs_behave_the_same_with_the_library(
-    preload: Preload, plain: Plain, program: Program, tmp_path: Path, program_name: str, scenario: str, mode: str
+    preload: Preload,
+    run_bare: Plain,
+    compile_program: Program,
+    tmp_path: Path,
+    program_name: str,
+    scenario: str,
+    mode: str,
 ) -> None:
-    command: list[str | Path] = [program(f"hazards/{program_name}"), scenario]
-    without = plain(command, tmp_path)
+    command: list[str | Path] = [compile_program(f"hazards/{program_name}"), scenario]
+    without = run_bare(command, tmp_path)
     traces = tmp_path / "traces"
     traces.mkdir()
     variables = {"SONDE_TRACE": str(traces)} if mode == "trace" else {"IOBUF_PARAMS": PARAMS[mode]}
@@ -69,7 +77,7 @@ def test_hazardous_programs_behave_the_same_with_the_library(
 
 
 @pytest.mark.parametrize("program_name", SCENARIOS)
-def test_all_scenarios_are_run(program: Program, program_name: str) -> None:
-    command: list[str | Path] = [*RUNNER, program(f"hazards/{program_name}"), "--list"]
+def test_all_scenarios_are_run(compile_program: Program, program_name: str) -> None:
+    command: list[str | Path] = [*RUNNER, compile_program(f"hazards/{program_name}"), "--list"]
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert output.split() == SCENARIOS[program_name].split()

@@ -116,11 +116,11 @@ with_each_option = "name,scenario,params"
 
 
 def run_without_and_with_library(
-    preload: Preload, plain: Plain, program: Path, scenario: str, folder: Path, params: str
+    preload: Preload, run_bare: Plain, program: Path, scenario: str, folder: Path, params: str
 ) -> tuple[Outcome, Outcome]:
     """Outcomes of the scenario without the library and with it."""
     folder.chmod(0o777)
-    without = plain([program, scenario], folder)
+    without = run_bare([program, scenario], folder)
     assert without.code == 0, without.out
     return without, preload.outcome([program, scenario], folder / "with", IOBUF_PARAMS=params)
 
@@ -135,10 +135,18 @@ GUARDED_PARAMS = {"auto": "*:auto", "named": "*"}
     ids=lambda value: value,
 )
 def test_leased_files_look_as_without_library(
-    preload: Preload, same_program: Program, plain: Plain, tmp_path: Path, name: str, scenario: str, params: str
+    preload: Preload,
+    compile_same_program: Program,
+    run_bare: Plain,
+    tmp_path: Path,
+    name: str,
+    scenario: str,
+    params: str,
 ) -> None:
     """A program that opens a file sees all earlier writes."""
-    without, under = run_without_and_with_library(preload, plain, same_program(name), scenario, tmp_path, params)
+    without, under = run_without_and_with_library(
+        preload, run_bare, compile_same_program(name), scenario, tmp_path, params
+    )
     assert under == without
 
 
@@ -147,21 +155,31 @@ def test_leased_files_look_as_without_library(
     ("name", "scenario"), [case for case in ALL_SCENARIOS if case[1] in SCENARIOS_WITHOUT_LIBC], ids=lambda value: value
 )
 def test_leased_files_are_complete_at_the_end(
-    preload: Preload, same_program: Program, plain: Plain, tmp_path: Path, name: str, scenario: str, params: str
+    preload: Preload,
+    compile_same_program: Program,
+    run_bare: Plain,
+    tmp_path: Path,
+    name: str,
+    scenario: str,
+    params: str,
 ) -> None:
     """stat() without the C library may find a size that is up to 0.2 s old."""
-    without, under = run_without_and_with_library(preload, plain, same_program(name), scenario, tmp_path, params)
+    without, under = run_without_and_with_library(
+        preload, run_bare, compile_same_program(name), scenario, tmp_path, params
+    )
     assert (under.code, under.files) == (without.code, without.files)
 
 
 @pytest.mark.parametrize("params", ["*:size=512", "*:auto", "*:size=16M:direct:count=2:prefetch=4"])
 def test_other_options_change_no_result(
-    preload: Preload, same_program: Program, plain: Plain, tmp_path: Path, params: str
+    preload: Preload, compile_same_program: Program, run_bare: Plain, tmp_path: Path, params: str
 ) -> None:
     for scenario in ("pieces_follow_each_other", "jumps_while_it_reads"):
         folder = tmp_path / scenario
         folder.mkdir()
-        without, under = run_without_and_with_library(preload, plain, same_program("process"), scenario, folder, params)
+        without, under = run_without_and_with_library(
+            preload, run_bare, compile_same_program("process"), scenario, folder, params
+        )
         assert under == without
 
 
@@ -177,36 +195,68 @@ def test_other_options_change_no_result(
     ],
 )
 def test_calls_within_one_process_equal_bare_run(
-    preload: Preload, same_program: Program, plain: Plain, tmp_path: Path, name: str, scenario: str, params: str
+    preload: Preload,
+    compile_same_program: Program,
+    run_bare: Plain,
+    tmp_path: Path,
+    name: str,
+    scenario: str,
+    params: str,
 ) -> None:
-    without, under = run_without_and_with_library(preload, plain, same_program(name), scenario, tmp_path, params)
+    without, under = run_without_and_with_library(
+        preload, run_bare, compile_same_program(name), scenario, tmp_path, params
+    )
     assert under == without
 
 
 @pytest.mark.parametrize(with_each_option, select_scenarios_of_all_programs(OTHERS_LOOK))
 def test_other_processes_see_the_data_when_the_file_is_closed(
-    preload: Preload, same_program: Program, plain: Plain, tmp_path: Path, name: str, scenario: str, params: str
+    preload: Preload,
+    compile_same_program: Program,
+    run_bare: Plain,
+    tmp_path: Path,
+    name: str,
+    scenario: str,
+    params: str,
 ) -> None:
     """The library does not guarantee the content that they see before. In the end nothing is missing, and nobody was
     made to fail."""
-    without, under = run_without_and_with_library(preload, plain, same_program(name), scenario, tmp_path, params)
+    without, under = run_without_and_with_library(
+        preload, run_bare, compile_same_program(name), scenario, tmp_path, params
+    )
     assert (under.code, under.files) == (without.code, without.files)
 
 
 @pytest.mark.parametrize(with_each_option, select_scenarios_of_all_programs(SCENARIOS_WITHOUT_LIBC))
 def test_files_accessed_by_raw_system_calls_end_up_complete(
-    preload: Preload, same_program: Program, plain: Plain, tmp_path: Path, name: str, scenario: str, params: str
+    preload: Preload,
+    compile_same_program: Program,
+    run_bare: Plain,
+    tmp_path: Path,
+    name: str,
+    scenario: str,
+    params: str,
 ) -> None:
     """Raw system calls may read less than was written; at the end the files are complete."""
-    without, under = run_without_and_with_library(preload, plain, same_program(name), scenario, tmp_path, params)
+    without, under = run_without_and_with_library(
+        preload, run_bare, compile_same_program(name), scenario, tmp_path, params
+    )
     assert (under.code, under.files) == (without.code, without.files)
 
 
 @pytest.mark.parametrize(with_each_option, select_scenarios_of_all_programs(KILLED_SCENARIOS))
 def test_killed_process_leaves_a_prefix_of_its_file(
-    preload: Preload, same_program: Program, plain: Plain, tmp_path: Path, name: str, scenario: str, params: str
+    preload: Preload,
+    compile_same_program: Program,
+    run_bare: Plain,
+    tmp_path: Path,
+    name: str,
+    scenario: str,
+    params: str,
 ) -> None:
-    without, under = run_without_and_with_library(preload, plain, same_program(name), scenario, tmp_path, params)
+    without, under = run_without_and_with_library(
+        preload, run_bare, compile_same_program(name), scenario, tmp_path, params
+    )
     assert (under.code, under.out.split()[0]) == (without.code, without.out.split()[0])  # how its child ended
     assert under.files.keys() == without.files.keys() == {"data"}
     assert without.files["data"].startswith(under.files["data"])
@@ -214,10 +264,18 @@ def test_killed_process_leaves_a_prefix_of_its_file(
 
 @pytest.mark.parametrize(with_each_option, select_scenarios_of_all_programs(NUMBERED))
 def test_an_extra_descriptor_per_file_does_not_damage_files(
-    preload: Preload, same_program: Program, plain: Plain, tmp_path: Path, name: str, scenario: str, params: str
+    preload: Preload,
+    compile_same_program: Program,
+    run_bare: Plain,
+    tmp_path: Path,
+    name: str,
+    scenario: str,
+    params: str,
 ) -> None:
     """Fewer files can be open with the library: the last ones may be missing, all others are complete."""
-    without, under = run_without_and_with_library(preload, plain, same_program(name), scenario, tmp_path, params)
+    without, under = run_without_and_with_library(
+        preload, run_bare, compile_same_program(name), scenario, tmp_path, params
+    )
     assert under.code == 0
     assert under.files.items() <= without.files.items()
     assert len(without.files) - len(under.files) <= 4
@@ -225,10 +283,10 @@ def test_an_extra_descriptor_per_file_does_not_damage_files(
 
 @pytest.mark.parametrize("params", PARAMS_BY_NAME.values(), ids=PARAMS_BY_NAME.keys())
 def test_processes_with_shared_memory_are_noticed_and_not_buffered(
-    preload: Preload, same_program: Program, plain: Plain, tmp_path: Path, params: str
+    preload: Preload, compile_same_program: Program, run_bare: Plain, tmp_path: Path, params: str
 ) -> None:
     without, under = run_without_and_with_library(
-        preload, plain, same_program("others"), "told_by_shared_memory", tmp_path, params
+        preload, run_bare, compile_same_program("others"), "told_by_shared_memory", tmp_path, params
     )
     assert under == without
 
@@ -262,20 +320,20 @@ write("data")
 
 
 @pytest.mark.parametrize("program_name", ["metadata", "others", "process"])
-def test_all_scenarios_are_run(same_program: Program, program_name: str) -> None:
+def test_all_scenarios_are_run(compile_same_program: Program, program_name: str) -> None:
     output = subprocess.run(
-        [*RUNNER, same_program(program_name), "--list"], capture_output=True, text=True, check=True
+        [*RUNNER, compile_same_program(program_name), "--list"], capture_output=True, text=True, check=True
     ).stdout
     assert output.split() == {"metadata": METADATA, "others": OTHERS, "process": PROCESS}[program_name]
     assert len(ALL_SCENARIOS) == 92
     assert {scenario for _, scenario in ALL_SCENARIOS} > SEPARATELY_TESTED_SCENARIOS
 
 
-def test_calls_are_buffered_in_these_tests(preload: Preload, same_program: Program, tmp_path: Path) -> None:
+def test_calls_are_buffered_in_these_tests(preload: Preload, compile_same_program: Program, tmp_path: Path) -> None:
     lines = tmp_path / "lines"
     lines.mkdir()
     preload.run(
-        [same_program("metadata"), "size_at_each_step"],
+        [compile_same_program("metadata"), "size_at_each_step"],
         tmp_path,
         IOBUF_PARAMS=GUARDED_PARAMS["named"],
         SONDE_IOBUF_LINES=str(lines),

@@ -43,7 +43,7 @@ def failing_calls(tmp_path_factory: pytest.TempPathFactory) -> Fail:
 
 
 @pytest.fixture
-def image(tmp_path: Path) -> Path:
+def device_image(tmp_path: Path) -> Path:
     """A sparse file of 64 MiB below a loop device."""
     path = tmp_path / "device.img"
     with path.open("wb") as file:
@@ -52,7 +52,7 @@ def image(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def device(image: Path) -> Iterator[str]:
+def device(device_image: Path) -> Iterator[str]:
     """A loop device without content. Devices of this machine are never named here."""
-    with loop_device(image) as path:
+    with loop_device(device_image) as path:
         yield path

@@ -43,20 +43,20 @@ def allow_device(device: str) -> tuple[str, str]:
     return "--allow-device", device
 
 
-def hash_of(image: Path) -> str:
+def hash_of(device_image: Path) -> str:
     os.sync()
-    with image.open("rb") as file:
+    with device_image.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def run_rejected_plan(
-    engine: Engine, image: Path, plan: Plan, *options: str, expected_exit_code: int = BAD_PLAN
+    engine: Engine, device_image: Path, plan: Plan, *options: str, expected_exit_code: int = BAD_PLAN
 ) -> str:
     """The sentence of a run that must end before it writes a byte."""
-    before = hash_of(image)
+    before = hash_of(device_image)
     result = run(engine, plan, *options)
     assert result.code == expected_exit_code, result.err
-    assert hash_of(image) == before
+    assert hash_of(device_image) == before
     return result.only_sentence
 
 

@@ -51,10 +51,10 @@ def tmpfs(folder: Path, mib: int) -> Iterator[Path]:
 
 
 @contextmanager
-def loop_device(image: Path) -> Iterator[str]:
+def loop_device(device_image: Path) -> Iterator[str]:
     """A loop device on a file."""
     skip_without_root()
-    done = run_command("losetup", "--find", "--show", str(image))
+    done = run_command("losetup", "--find", "--show", str(device_image))
     if done.returncode != 0:
         pytest.skip(f"no loop device here: {done.stderr.strip()}")
     device = done.stdout.strip()

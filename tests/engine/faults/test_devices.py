@@ -23,7 +23,7 @@ from file_systems import loop_device, run_command, skip_without_root
 
 
 @pytest.mark.parametrize("backend", ["posix", "io_uring", "mmap"])
-def test_blocks_are_written_and_verified(engine: Engine, image: Path, device: str, backend: str) -> None:
+def test_blocks_are_written_and_verified(engine: Engine, device_image: Path, device: str, backend: str) -> None:
     reread: Plan = {"id": "read", "op": "read", "before": [{"kind": "drop_page_cache"}]}
     result = run(engine, make_plan(device, WRITE, reread, backend=backend, verify="both"), *allow_device(device))
     assert result.code == DONE, result.err
@@ -31,14 +31,14 @@ def test_blocks_are_written_and_verified(engine: Engine, image: Path, device: st
     assert result.finished("read")["verify"] == {"checked_bytes": 16 * MIB, "mismatches": 0}
     assert result.of("verification")[0]["checked_bytes"] == 16 * MIB
     os.sync()
-    content = image.read_bytes()
+    content = device_image.read_bytes()
     assert all(any(content[offset : offset + 4096]) for offset in range(0, 16 * MIB, 4096))
     assert not any(content[16 * MIB :])
     assert Path(device).is_block_device()
     assert result.end["files_removed"] == 0
 
 
-def test_regions_of_tasks_are_disjoint(engine: Engine, image: Path, device: str) -> None:
+def test_regions_of_tasks_are_disjoint(engine: Engine, device_image: Path, device: str) -> None:
     plan = make_plan(
         device, WRITE, READ, verify="on_read", access={"transfer": "64KiB", "block": "4MiB", "segments": 1}
     )
@@ -47,7 +47,7 @@ def test_regions_of_tasks_are_disjoint(engine: Engine, image: Path, device: str)
     assert result.finished("read")["verify"]["checked_bytes"] == 8 * MIB
 
 
-def test_changed_block_is_a_mismatch(engine: Engine, image: Path, device: str) -> None:
+def test_changed_block_is_a_mismatch(engine: Engine, device_image: Path, device: str) -> None:
     spoil = f"dd if=/dev/urandom of={device} bs=4096 seek=1 count=1 conv=notrunc,fsync status=none"
     read: Plan = {"id": "read", "op": "read", "before": [{"kind": "command", "command": spoil}]}
     result = run(engine, make_plan(device, WRITE, read, verify="on_read"), *allow_device(device))
@@ -82,35 +82,35 @@ def test_direct_io_in_logical_blocks(engine: Engine, device: str) -> None:
     assert result.code == DONE, result.err
 
 
-def test_device_without_permission_option_is_refused(engine: Engine, image: Path, device: str) -> None:
-    assert f"add --allow-device {device}" in run_rejected_plan(engine, image, make_plan(device))
+def test_device_without_permission_option_is_refused(engine: Engine, device_image: Path, device: str) -> None:
+    assert f"add --allow-device {device}" in run_rejected_plan(engine, device_image, make_plan(device))
 
 
-def test_plan_that_only_reads_needs_no_permission(engine: Engine, image: Path, device: str) -> None:
-    content = image.read_bytes()
+def test_plan_that_only_reads_needs_no_permission(engine: Engine, device_image: Path, device: str) -> None:
+    content = device_image.read_bytes()
     result = run(engine, make_plan(device, READ))
     assert result.code == DONE, result.err
     assert result.finished("read")["bytes"]["transferred"] > 0
-    assert image.read_bytes() == content
+    assert device_image.read_bytes() == content
     assert "is not the plan's target" in run_rejected_plan(
-        engine, image, make_plan(device, READ), *allow_device("/dev/absent")
+        engine, device_image, make_plan(device, READ), *allow_device("/dev/absent")
     )
 
 
-def test_name_not_typed_in_full_is_refused(engine: Engine, image: Path, device: str) -> None:
-    sentence = run_rejected_plan(engine, image, make_plan(device), *allow_device(Path(device).name))
+def test_name_not_typed_in_full_is_refused(engine: Engine, device_image: Path, device: str) -> None:
+    sentence = run_rejected_plan(engine, device_image, make_plan(device), *allow_device(Path(device).name))
     assert "type the same path in full" in sentence
 
 
-def test_other_allowed_device_is_refused(engine: Engine, image: Path, device: str) -> None:
+def test_other_allowed_device_is_refused(engine: Engine, device_image: Path, device: str) -> None:
     assert "is not the plan's target" in run_rejected_plan(
-        engine, image, make_plan(device), *allow_device("/dev/absent")
+        engine, device_image, make_plan(device), *allow_device("/dev/absent")
     )
 
 
-def test_relative_path_of_device_is_refused(engine: Engine, image: Path, device: str) -> None:
+def test_relative_path_of_device_is_refused(engine: Engine, device_image: Path, device: str) -> None:
     assert "named in full" in run_rejected_plan(
-        engine, image, make_plan(Path(device).name), *allow_device(Path(device).name)
+        engine, device_image, make_plan(Path(device).name), *allow_device(Path(device).name)
     )
 
 
@@ -122,10 +122,10 @@ def test_allow_device_without_device_is_refused(engine: Engine, target: Path) ->
     assert "leave the option out" in result.only_sentence
 
 
-def test_device_as_a_directory_is_refused(engine: Engine, image: Path, device: str) -> None:
+def test_device_as_a_directory_is_refused(engine: Engine, device_image: Path, device: str) -> None:
     plan = make_plan(device)
     plan["target"] = {"path": device}
-    assert "sets target.device" in run_rejected_plan(engine, image, plan)
+    assert "sets target.device" in run_rejected_plan(engine, device_image, plan)
 
 
 @pytest.mark.parametrize("path", ["/dev/null", "/dev/zero"])
@@ -136,8 +136,10 @@ def test_character_device_is_refused(engine: Engine, path: str) -> None:
     assert Path(path).is_char_device()
 
 
-def test_regular_file_is_refused(engine: Engine, image: Path) -> None:
-    assert "is a regular file" in run_rejected_plan(engine, image, make_plan(str(image)), *allow_device(str(image)))
+def test_regular_file_is_refused(engine: Engine, device_image: Path) -> None:
+    assert "is a regular file" in run_rejected_plan(
+        engine, device_image, make_plan(str(device_image)), *allow_device(str(device_image))
+    )
 
 
 def test_directory_as_device_is_refused(engine: Engine, target: Path) -> None:
@@ -155,35 +157,35 @@ def test_absent_device_is_rejected_and_not_created(engine: Engine, tmp_path: Pat
     assert not Path(path).exists()
 
 
-def test_plan_beyond_the_device_is_refused(engine: Engine, image: Path, device: str) -> None:
+def test_plan_beyond_the_device_is_refused(engine: Engine, device_image: Path, device: str) -> None:
     plan = make_plan(device, access={"transfer": "1MiB", "block": "1MiB", "segments": 33})
-    assert f"has {SIZE} B" in run_rejected_plan(engine, image, plan, *allow_device(device))
+    assert f"has {SIZE} B" in run_rejected_plan(engine, device_image, plan, *allow_device(device))
 
 
-def test_random_range_beyond_device_is_refused(engine: Engine, image: Path, device: str) -> None:
+def test_random_range_beyond_device_is_refused(engine: Engine, device_image: Path, device: str) -> None:
     access = {"transfer": "64KiB", "segments": 1, "order": "random_replace", "within": "65MiB"}
     plan = make_plan(device, {"id": "mixed", "op": "mixed", "access": {"read_ratio": 0.5}}, access=access)
-    assert "reaches to byte" in run_rejected_plan(engine, image, plan, *allow_device(device))
+    assert "reaches to byte" in run_rejected_plan(engine, device_image, plan, *allow_device(device))
 
 
-def test_unaligned_direct_io_is_refused(engine: Engine, image: Path) -> None:
+def test_unaligned_direct_io_is_refused(engine: Engine, device_image: Path) -> None:
     skip_without_root()
-    done = run_command("losetup", "--find", "--show", "--sector-size", "4096", str(image))
+    done = run_command("losetup", "--find", "--show", "--sector-size", "4096", str(device_image))
     if done.returncode != 0:
         pytest.skip(f"no loop device with blocks of 4 KiB here: {done.stderr.strip()}")
     device = done.stdout.strip()
     try:
         plan = make_plan(device, io={"direct": True}, access={"transfer": 512, "block": 512, "segments": 4})
-        assert "logical blocks of 4096 B" in run_rejected_plan(engine, image, plan, *allow_device(device))
+        assert "logical blocks of 4096 B" in run_rejected_plan(engine, device_image, plan, *allow_device(device))
     finally:
         run_command("losetup", "--detach", device)
 
 
-def test_read_only_device_is_refused_for_writing(engine: Engine, image: Path, device: str) -> None:
+def test_read_only_device_is_refused_for_writing(engine: Engine, device_image: Path, device: str) -> None:
     assert run_command("blockdev", "--setro", device).returncode == 0
     try:
         assert "is read-only" in run_rejected_plan(
-            engine, image, make_plan(device), *allow_device(device), expected_exit_code=ENVIRONMENT
+            engine, device_image, make_plan(device), *allow_device(device), expected_exit_code=ENVIRONMENT
         )
         assert run(engine, make_plan(device, READ), *allow_device(device)).code == DONE
     finally:
@@ -191,16 +193,16 @@ def test_read_only_device_is_refused_for_writing(engine: Engine, image: Path, de
 
 
 @pytest.mark.serial  # another test would take the loop device as soon as it is free
-def test_device_without_medium_is_refused(engine: Engine, image: Path) -> None:
-    with loop_device(image) as device:
+def test_device_without_medium_is_refused(engine: Engine, device_image: Path) -> None:
+    with loop_device(device_image) as device:
         pass
     sentence = run_rejected_plan(
-        engine, image, make_plan(device), *allow_device(device), expected_exit_code=ENVIRONMENT
+        engine, device_image, make_plan(device), *allow_device(device), expected_exit_code=ENVIRONMENT
     )
     assert "was removed or has no medium" in sentence
 
 
-def test_user_without_permission_is_refused(engine: Engine, image: Path, device: str) -> None:
+def test_user_without_permission_is_refused(engine: Engine, device_image: Path, device: str) -> None:
     powerless = ("setpriv", "--bounding-set=-dac_override,-dac_read_search")
     mode = os.stat(device).st_mode & 0o777
     os.chmod(device, 0)
@@ -212,12 +214,14 @@ def test_user_without_permission_is_refused(engine: Engine, image: Path, device:
     assert "run as root" in result.only_sentence
 
 
-def test_link_to_a_device_resolves_to_the_device(engine: Engine, image: Path, device: str, tmp_path: Path) -> None:
+def test_link_to_a_device_resolves_to_the_device(
+    engine: Engine, device_image: Path, device: str, tmp_path: Path
+) -> None:
     link = tmp_path / "by-id"
     link.symlink_to(device)
     make_file_system(device)
     assert f"device {link} ({device}) holds" in run_rejected_plan(
-        engine, image, make_plan(str(link)), *allow_device(str(link))
+        engine, device_image, make_plan(str(link)), *allow_device(str(link))
     )
     assert run(engine, make_plan(str(link)), *allow_device(str(link)), "--destroy").code == DONE
     assert link.is_symlink()
@@ -241,7 +245,7 @@ def test_link_to_a_device_resolves_to_the_device(engine: Engine, image: Path, de
     ],
 )
 def test_members_of_files_are_refused(
-    engine: Engine, image: Path, device: str, change: Plan, expected_sentence: str
+    engine: Engine, device_image: Path, device: str, change: Plan, expected_sentence: str
 ) -> None:
     plan = make_plan(device)
     for table, members in change.items():
@@ -249,4 +253,4 @@ def test_members_of_files_are_refused(
             plan[table] = {**plan[table], **members}
         else:
             plan[table] = members
-    assert expected_sentence in run_rejected_plan(engine, image, plan, *allow_device(device))
+    assert expected_sentence in run_rejected_plan(engine, device_image, plan, *allow_device(device))

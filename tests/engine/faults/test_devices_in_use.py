@@ -15,7 +15,7 @@ from engine_under_test import DONE, ENVIRONMENT, Engine, Plan
 from file_systems import loop_device, mounted, run_command, skip_without_root
 
 
-def test_mounted_device_is_refused_but_read(engine: Engine, image: Path, device: str, tmp_path: Path) -> None:
+def test_mounted_device_is_refused_but_read(engine: Engine, device_image: Path, device: str, tmp_path: Path) -> None:
     make_file_system(device)
     with mounted((device,), tmp_path / "mounted"):
         for options in (allow_device(device), (*allow_device(device), "--destroy")):
@@ -26,22 +26,26 @@ def test_mounted_device_is_refused_but_read(engine: Engine, image: Path, device:
     assert run_command("fsck.ext4", "-n", "-f", device).returncode == 0
 
 
-def test_file_system_needs_destroy(engine: Engine, image: Path, device: str) -> None:
+def test_file_system_needs_destroy(engine: Engine, device_image: Path, device: str) -> None:
     make_file_system(device)
-    assert "holds a file system (ext4)" in run_rejected_plan(engine, image, make_plan(device), *allow_device(device))
+    assert "holds a file system (ext4)" in run_rejected_plan(
+        engine, device_image, make_plan(device), *allow_device(device)
+    )
     assert run(engine, make_plan(device), *allow_device(device), "--destroy").code == DONE
 
 
-def test_destroy_of_a_reading_plan_is_refused(engine: Engine, image: Path, device: str) -> None:
-    assert "only reads" in run_rejected_plan(engine, image, make_plan(device, READ), *allow_device(device), "--destroy")
+def test_destroy_of_a_reading_plan_is_refused(engine: Engine, device_image: Path, device: str) -> None:
+    assert "only reads" in run_rejected_plan(
+        engine, device_image, make_plan(device, READ), *allow_device(device), "--destroy"
+    )
 
 
-def test_swap_signature_needs_destroy(engine: Engine, image: Path, device: str) -> None:
+def test_swap_signature_needs_destroy(engine: Engine, device_image: Path, device: str) -> None:
     assert run_command("mkswap", device).returncode == 0
-    assert "(swap)" in run_rejected_plan(engine, image, make_plan(device), *allow_device(device))
+    assert "(swap)" in run_rejected_plan(engine, device_image, make_plan(device), *allow_device(device))
 
 
-def test_swap_in_use_is_refused(engine: Engine, image: Path, device: str) -> None:
+def test_swap_in_use_is_refused(engine: Engine, device_image: Path, device: str) -> None:
     assert run_command("mkswap", device).returncode == 0
     if run_command("swapon", device).returncode != 0:
         pytest.skip("swapon is not allowed here")
@@ -54,15 +58,15 @@ def test_swap_in_use_is_refused(engine: Engine, image: Path, device: str) -> Non
 
 
 @contextmanager
-def partitioned(image: Path) -> Iterator[tuple[str, str]]:
+def partitioned(device_image: Path) -> Iterator[tuple[str, str]]:
     """A loop device with one partition: both paths."""
     skip_without_root()
     # One entry of a table of DOS partitions: Linux (0x83), sectors 2048 to 67583.
     entry = struct.pack("<B3sB3sII", 0, b"", 0x83, b"", 2048, 65536)
-    with image.open("r+b") as file:
+    with device_image.open("r+b") as file:
         file.seek(446)
         file.write(entry.ljust(64, b"\0") + b"\x55\xaa")
-    done = run_command("losetup", "--find", "--show", "--partscan", str(image))
+    done = run_command("losetup", "--find", "--show", "--partscan", str(device_image))
     if done.returncode != 0:
         pytest.skip(f"no loop device here: {done.stderr.strip()}")
     device = done.stdout.strip()
@@ -76,13 +80,15 @@ def partitioned(image: Path) -> Iterator[tuple[str, str]]:
         run_command("losetup", "--detach", device)
 
 
-def test_partition_table_needs_destroy(engine: Engine, image: Path) -> None:
-    with partitioned(image) as (device, _):
-        assert "a partition table (dos)" in run_rejected_plan(engine, image, make_plan(device), *allow_device(device))
+def test_partition_table_needs_destroy(engine: Engine, device_image: Path) -> None:
+    with partitioned(device_image) as (device, _):
+        assert "a partition table (dos)" in run_rejected_plan(
+            engine, device_image, make_plan(device), *allow_device(device)
+        )
 
 
-def test_mounted_partition_protects_the_disk(engine: Engine, image: Path, tmp_path: Path) -> None:
-    with partitioned(image) as (device, partition):
+def test_mounted_partition_protects_the_disk(engine: Engine, device_image: Path, tmp_path: Path) -> None:
+    with partitioned(device_image) as (device, partition):
         make_file_system(partition)
         with mounted((partition,), tmp_path / "mounted"):
             result = run(engine, make_plan(device), *allow_device(device), "--destroy")
@@ -90,19 +96,19 @@ def test_mounted_partition_protects_the_disk(engine: Engine, image: Path, tmp_pa
         assert f"has the partition {Path(partition).name}, which is mounted on" in result.only_sentence
 
 
-def test_device_below_a_loop_device_is_refused(engine: Engine, image: Path, device: str) -> None:
+def test_device_below_a_loop_device_is_refused(engine: Engine, device_image: Path, device: str) -> None:
     with loop_device(Path(device)) as upper:
         sentence = run_rejected_plan(
-            engine, image, make_plan(device), *allow_device(device), expected_exit_code=ENVIRONMENT
+            engine, device_image, make_plan(device), *allow_device(device), expected_exit_code=ENVIRONMENT
         )
     assert f"is below the loop device {Path(upper).name}" in sentence
 
 
-def test_device_claimed_by_a_program_is_refused(engine: Engine, image: Path, device: str) -> None:
+def test_device_claimed_by_a_program_is_refused(engine: Engine, device_image: Path, device: str) -> None:
     claim = os.open(device, os.O_RDONLY | os.O_EXCL)
     try:
         sentence = run_rejected_plan(
-            engine, image, make_plan(device), *allow_device(device), expected_exit_code=ENVIRONMENT
+            engine, device_image, make_plan(device), *allow_device(device), expected_exit_code=ENVIRONMENT
         )
     finally:
         os.close(claim)

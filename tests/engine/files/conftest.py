@@ -41,7 +41,7 @@ def shared_folder() -> Iterator[Path]:
 
 
 @pytest.fixture
-def scratch(shared_folder: Path) -> Path:
+def scratch_folder(shared_folder: Path) -> Path:
     """A directory in which everybody may write, as /tmp and the scratch directories of clusters."""
     folder = shared_folder / "scratch"
     folder.mkdir()
@@ -50,7 +50,7 @@ def scratch(shared_folder: Path) -> Path:
 
 
 @pytest.fixture
-def victim(shared_folder: Path) -> Path:
+def victim_file(shared_folder: Path) -> Path:
     """A file of root that must survive."""
     file = shared_folder / "victim" / "etc" / "shadow"
     file.parent.mkdir(parents=True)

@@ -30,7 +30,7 @@ def make_data_plan(target: Path) -> Plan:
     )
 
 
-def exchange_during_runs(engine: Engine, base: Path, victim: Path, second_user: int, pause_s: float) -> list[int]:
+def exchange_during_runs(engine: Engine, base: Path, victim_file: Path, second_user: int, pause_s: float) -> list[int]:
     """The exit codes of `RUNS` runs, during which the second user exchanges the run directory with another one, whose
     directories are links to the victim's. Everybody may rename entries of the target: it is not sticky."""
     codes = []
@@ -41,7 +41,7 @@ def exchange_during_runs(engine: Engine, base: Path, victim: Path, second_user: 
         other = target / "other"
         do_as(second_user, other.mkdir)
         for task in range(2):
-            do_as(second_user, partial((other / f"t{task:08}").symlink_to, victim.parent))
+            do_as(second_user, partial((other / f"t{task:08}").symlink_to, victim_file.parent))
         with exchanging(second_user, target / "run", other, pause_s):
             codes.append(engine.run(make_data_plan(target)).code)
     return codes
@@ -49,13 +49,13 @@ def exchange_during_runs(engine: Engine, base: Path, victim: Path, second_user: 
 
 @pytest.mark.parametrize("pause_s", [0, 0.1])
 def test_exchanged_run_directory_does_not_redirect_data_files(
-    engine: Engine, shared_folder: Path, victim: Path, second_user: int, pause_s: float
+    engine: Engine, shared_folder: Path, victim_file: Path, second_user: int, pause_s: float
 ) -> None:
     for task in range(2):
         for number in range(FILES["count"]):  # type: ignore[call-overload]
-            (victim.parent / f"data.t{task:08}.{number:08}").write_text("thesis", encoding="utf-8")
-    before = {path: path.read_bytes() for path in victim.parent.iterdir()}
-    codes = exchange_during_runs(engine, shared_folder, victim, second_user, pause_s)
+            (victim_file.parent / f"data.t{task:08}.{number:08}").write_text("thesis", encoding="utf-8")
+    before = {path: path.read_bytes() for path in victim_file.parent.iterdir()}
+    codes = exchange_during_runs(engine, shared_folder, victim_file, second_user, pause_s)
     print(codes)
     assert set(codes) <= {DONE, FAILED, ENVIRONMENT}
-    assert {path: path.read_bytes() for path in victim.parent.iterdir()} == before
+    assert {path: path.read_bytes() for path in victim_file.parent.iterdir()} == before

@@ -56,114 +56,114 @@ def get_single_line(report: list[Line]) -> Line:
 
 @pytest.mark.parametrize("arguments", [(), ("--dry-run",), ("--yes",), ("--yes", "--elsewhere")])
 def test_planted_manifest_is_ignored(
-    engine: Engine, scratch: Path, victim: Path, second_user: int, arguments: tuple[str, ...]
+    engine: Engine, scratch_folder: Path, victim_file: Path, second_user: int, arguments: tuple[str, ...]
 ) -> None:
-    run = scratch / "etc"  # a file `shadow` in a directory `etc` of victim's
-    do_as(second_user, lambda: make_run(run, manifest_of(victim.parents[1])))
-    code, report = engine.clean(scratch, *arguments)
+    run = scratch_folder / "etc"  # a file `shadow` in a directory `etc` of victim's
+    do_as(second_user, lambda: make_run(run, manifest_of(victim_file.parents[1])))
+    code, report = engine.clean(scratch_folder, *arguments)
     assert code == DONE
     entry = get_single_line(report)
     assert entry["not_removed"].startswith(f"the manifest {run}/{MANIFEST} of user {second_user}")
     assert "is ignored" in entry["not_removed"]
     assert "let its owner run `sonde clean`" in entry["not_removed"]
-    assert victim.exists()
-    assert list_tree(scratch) == ["etc", f"etc/{MANIFEST}"]
+    assert victim_file.exists()
+    assert list_tree(scratch_folder) == ["etc", f"etc/{MANIFEST}"]
 
 
 def test_planted_manifest_in_the_cleaned_directory_is_ignored(
-    engine: Engine, scratch: Path, victim: Path, second_user: int
+    engine: Engine, scratch_folder: Path, victim_file: Path, second_user: int
 ) -> None:
-    manifest = manifest_of(victim.parents[1], victim.parent)
-    do_as(second_user, lambda: (scratch / MANIFEST).write_text(manifest, encoding="utf-8"))
-    code, report = engine.clean(scratch, "--yes")
+    manifest = manifest_of(victim_file.parents[1], victim_file.parent)
+    do_as(second_user, lambda: (scratch_folder / MANIFEST).write_text(manifest, encoding="utf-8"))
+    code, report = engine.clean(scratch_folder, "--yes")
     assert (code, "is ignored" in get_single_line(report)["not_removed"]) == (DONE, True)
-    assert victim.exists()
+    assert victim_file.exists()
 
 
 def test_manifest_of_root_linked_by_another_user_is_ignored(
-    engine: Engine, scratch: Path, victim: Path, second_user: int
+    engine: Engine, scratch_folder: Path, victim_file: Path, second_user: int
 ) -> None:
-    make_run_with_files(scratch / "mine")
-    (scratch / "mine" / MANIFEST).write_text(manifest_of(victim.parents[1]), encoding="utf-8")
-    do_as(second_user, (scratch / "etc").mkdir)
-    (scratch / "etc" / MANIFEST).hardlink_to(scratch / "mine" / MANIFEST)
-    _, report = engine.clean(scratch, "--yes")
+    make_run_with_files(scratch_folder / "mine")
+    (scratch_folder / "mine" / MANIFEST).write_text(manifest_of(victim_file.parents[1]), encoding="utf-8")
+    do_as(second_user, (scratch_folder / "etc").mkdir)
+    (scratch_folder / "etc" / MANIFEST).hardlink_to(scratch_folder / "mine" / MANIFEST)
+    _, report = engine.clean(scratch_folder, "--yes")
     assert ["has another name elsewhere" in entry["not_removed"] for entry in report] == [True, True]
-    assert victim.exists()
-    (scratch / "mine" / MANIFEST).unlink()
-    _, report = engine.clean(scratch, "--yes")
+    assert victim_file.exists()
+    (scratch_folder / "mine" / MANIFEST).unlink()
+    _, report = engine.clean(scratch_folder, "--yes")
     assert f"because its directory belongs to user {second_user}" in get_single_line(report)["not_removed"]
-    assert victim.exists()
+    assert victim_file.exists()
 
 
 @pytest.mark.parametrize("directory_mode", [0o777, 0o775, 0o757])
-def test_manifest_in_a_writable_directory_is_ignored(engine: Engine, scratch: Path, directory_mode: int) -> None:
-    run = scratch / "run"
+def test_manifest_in_a_writable_directory_is_ignored(engine: Engine, scratch_folder: Path, directory_mode: int) -> None:
+    run = scratch_folder / "run"
     make_run_with_files(run, directory_mode=directory_mode)
-    code, report = engine.clean(scratch)
+    code, report = engine.clean(scratch_folder)
     assert code == DONE
     assert (
         f"its directory can be written by other users (mode {directory_mode:04o}, owner user 0 (root))"
         in get_single_line(report)["not_removed"]
     )
     assert f"chmod go-w {run}" in get_single_line(report)["not_removed"]
-    assert list_tree(scratch) == ["run", f"run/{MANIFEST}", "run/shadow"]
+    assert list_tree(scratch_folder) == ["run", f"run/{MANIFEST}", "run/shadow"]
     run.chmod(0o1777 if directory_mode == 0o777 else 0o755)
-    assert engine.clean(scratch)[0] == DONE
-    assert list_tree(scratch) == []
+    assert engine.clean(scratch_folder)[0] == DONE
+    assert list_tree(scratch_folder) == []
 
 
-def test_directories_outside_need_consent(engine: Engine, shared_folder: Path, scratch: Path) -> None:
+def test_directories_outside_need_consent(engine: Engine, shared_folder: Path, scratch_folder: Path) -> None:
     others = [shared_folder / "disk1", shared_folder / "disk2"]
-    run = scratch / "run"
+    run = scratch_folder / "run"
     make_run_with_files(run, *others)
     before = list_tree(shared_folder)
     roots = [str(run), *(str(path / "run") for path in others)]
 
-    code, report = engine.clean(scratch, "--dry-run")
+    code, report = engine.clean(scratch_folder, "--dry-run")
     assert (code, get_single_line(report)["directories"], get_single_line(report)["outside"]) == (
         DONE,
         roots,
         roots[1:],
     )
     assert get_single_line(report)["files"] == 3
-    code, out, _ = clean_as_text(engine, scratch, "--dry-run")
+    code, out, _ = clean_as_text(engine, scratch_folder, "--dry-run")
     assert code == DONE
     assert all(path in out for path in roots)
-    assert f"needs --yes: files lie outside {scratch}" in out
+    assert f"needs --yes: files lie outside {scratch_folder}" in out
 
-    code, report = engine.clean(scratch)
+    code, report = engine.clean(scratch_folder)
     assert code == BAD_PLAN
     assert get_single_line(report)["not_removed"] == (
-        f"its run has files outside {scratch}, in {roots[1]}, {roots[2]}: add --yes to remove them there too"
+        f"its run has files outside {scratch_folder}, in {roots[1]}, {roots[2]}: add --yes to remove them there too"
     )
-    code, _, err = clean_as_text(engine, scratch)
+    code, _, err = clean_as_text(engine, scratch_folder)
     assert code == BAD_PLAN
     assert err == f"sonde-engine: {run} is not removed: {get_single_line(report)['not_removed']}\n"
     assert list_tree(shared_folder) == before
 
-    code, out, _ = clean_as_text(engine, scratch, "--yes")
+    code, out, _ = clean_as_text(engine, scratch_folder, "--yes")
     assert code == DONE
     assert all(path in out for path in roots)
-    assert list_tree(scratch) == []
+    assert list_tree(scratch_folder) == []
     assert [list_tree(path) for path in others] == [[], []]
 
 
-def test_directories_below_the_cleaned_one_need_no_consent(engine: Engine, scratch: Path) -> None:
-    make_run_with_files(scratch / "run", scratch / "disk")
-    code, report = engine.clean(scratch)
+def test_directories_below_the_cleaned_one_need_no_consent(engine: Engine, scratch_folder: Path) -> None:
+    make_run_with_files(scratch_folder / "run", scratch_folder / "disk")
+    code, report = engine.clean(scratch_folder)
     assert (code, get_single_line(report)["outside"], len(get_single_line(report)["directories"])) == (DONE, [], 2)
-    assert list_tree(scratch) == ["disk"]
+    assert list_tree(scratch_folder) == ["disk"]
 
 
 @pytest.mark.parametrize("arguments", [("--yes",), ("--yes", "--dry-run"), ()])
 def test_directories_of_another_user_are_rejected(
-    engine: Engine, shared_folder: Path, scratch: Path, second_user: int, arguments: tuple[str, ...]
+    engine: Engine, shared_folder: Path, scratch_folder: Path, second_user: int, arguments: tuple[str, ...]
 ) -> None:
-    make_run_with_files(scratch / "run", shared_folder / "disk")
+    make_run_with_files(scratch_folder / "run", shared_folder / "disk")
     os.chown(shared_folder / "disk" / "run", second_user, second_user)
     before = list_tree(shared_folder)
-    code, report = engine.clean(scratch, *arguments)
+    code, report = engine.clean(scratch_folder, *arguments)
     assert code == BAD_PLAN
     assert get_single_line(report)["not_removed"].startswith("its list names directories that are not yours")
     assert str(shared_folder / "disk" / "run") in get_single_line(report)["not_removed"]
@@ -171,52 +171,56 @@ def test_directories_of_another_user_are_rejected(
 
 
 def test_user_cannot_be_led_to_directories_of_root(
-    engine: Engine, shared_folder: Path, scratch: Path, victim: Path, second_user: int
+    engine: Engine, shared_folder: Path, scratch_folder: Path, victim_file: Path, second_user: int
 ) -> None:
     """The victim's directory opens to all: only the check of its owner protects it."""
-    victim.parent.chmod(0o777)
-    make_run(scratch / "etc", manifest_of(victim.parents[1]))
+    victim_file.parent.chmod(0o777)
+    make_run(scratch_folder / "etc", manifest_of(victim_file.parents[1]))
     program = shutil.copy(engine.path, shared_folder / "engine")  # where the user can start it
 
     def clean() -> None:
-        os._exit(subprocess.run([program, "clean", str(scratch), "--yes"], capture_output=True, check=False).returncode)
+        os._exit(
+            subprocess.run(
+                [program, "clean", str(scratch_folder), "--yes"], capture_output=True, check=False
+            ).returncode
+        )
 
     status = os.waitpid(start_child_as_user(second_user, clean), 0)[1]
     assert os.waitstatus_to_exitcode(status) == BAD_PLAN
-    assert victim.exists()
+    assert victim_file.exists()
 
 
 def test_link_in_place_of_the_run_directory_is_not_followed(
-    engine: Engine, scratch: Path, victim: Path, second_user: int
+    engine: Engine, scratch_folder: Path, victim_file: Path, second_user: int
 ) -> None:
-    (victim.parent / MANIFEST).write_text(manifest_of(), encoding="utf-8")
-    do_as(second_user, lambda: (scratch / "sonde-20261123T031203Z-x-68133f98").symlink_to(victim.parent))
-    code, report = engine.clean(scratch, "--yes")
+    (victim_file.parent / MANIFEST).write_text(manifest_of(), encoding="utf-8")
+    do_as(second_user, lambda: (scratch_folder / "sonde-20261123T031203Z-x-68133f98").symlink_to(victim_file.parent))
+    code, report = engine.clean(scratch_folder, "--yes")
     assert (code, report) == (DONE, [])
-    assert victim.exists()
+    assert victim_file.exists()
 
 
-def test_target_that_is_a_link_is_cleaned(engine: Engine, shared_folder: Path, scratch: Path) -> None:
-    make_run_with_files(scratch / "run", shared_folder / "disk")
-    (shared_folder / "link").symlink_to(scratch / "run")
+def test_target_that_is_a_link_is_cleaned(engine: Engine, shared_folder: Path, scratch_folder: Path) -> None:
+    make_run_with_files(scratch_folder / "run", shared_folder / "disk")
+    (shared_folder / "link").symlink_to(scratch_folder / "run")
     code, report = engine.clean(shared_folder / "link", "--yes")
     assert (code, get_single_line(report)["remaining"]) == (DONE, [])
-    assert list_tree(scratch) == []
+    assert list_tree(scratch_folder) == []
     assert list_tree(shared_folder / "disk") == []
 
 
-def test_target_dot_refers_to_the_run_directory(engine: Engine, shared_folder: Path, scratch: Path) -> None:
-    make_run_with_files(scratch / "run", shared_folder / "disk")
+def test_target_dot_refers_to_the_run_directory(engine: Engine, shared_folder: Path, scratch_folder: Path) -> None:
+    make_run_with_files(scratch_folder / "run", shared_folder / "disk")
     (shared_folder / "disk" / "shadow").write_text("not of the run", encoding="utf-8")
-    result = engine.ask("clean", ".", "--yes", cwd=scratch / "run")
+    result = engine.ask("clean", ".", "--yes", cwd=scratch_folder / "run")
     assert result.code == DONE, result.err
-    assert list_tree(scratch) == []
+    assert list_tree(scratch_folder) == []
     assert list_tree(shared_folder / "disk") == ["shadow"]
 
 
 @pytest.mark.parametrize("replacement_kind", ["link", "directory"])
 def test_exchanged_run_directory_never_leads_to_the_victim(
-    engine: Engine, shared_folder: Path, victim: Path, second_user: int, replacement_kind: str
+    engine: Engine, shared_folder: Path, victim_file: Path, second_user: int, replacement_kind: str
 ) -> None:
     """A directory in which others may rename everything, and a long manifest, which takes time to read."""
     target = shared_folder / "open"
@@ -229,13 +233,13 @@ def test_exchanged_run_directory_never_leads_to_the_victim(
         (run / "shadow").write_text("data", encoding="utf-8")
         other = target / f"other{i}"
         if replacement_kind == "link":
-            do_as(second_user, partial(other.symlink_to, victim.parent))
+            do_as(second_user, partial(other.symlink_to, victim_file.parent))
         else:
             do_as(second_user, other.mkdir)
             do_as(second_user, partial((other / "shadow").write_text, "thesis"))
         with exchanging(second_user, run, other):
             code, report = engine.clean(target)
         assert code in (DONE, FAILED), report
-        assert victim.read_text(encoding="utf-8") == "secret"
+        assert victim_file.read_text(encoding="utf-8") == "secret"
         if replacement_kind == "directory":
             assert [path.read_text(encoding="utf-8") for path in target.glob("*/shadow")].count("thesis") == i + 1

@@ -47,7 +47,7 @@ def openmpi_launcher() -> start_ranks.Launcher:
 
 
 @pytest.fixture
-def start(hdf5_engine: str, openmpi_launcher: start_ranks.Launcher) -> RunPlan:
+def run_engine(hdf5_engine: str, openmpi_launcher: start_ranks.Launcher) -> RunPlan:
     """Runs the engine with arguments by so many tasks under Open MPI."""
 
     def run(tasks: int, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -58,12 +58,12 @@ def start(hdf5_engine: str, openmpi_launcher: start_ranks.Launcher) -> RunPlan:
 
 
 @pytest.fixture
-def run_plan(start: RunPlan, tmp_path: Path) -> RunPlan:
+def run_plan(run_engine: RunPlan, tmp_path: Path) -> RunPlan:
     """Runs a plan with so many tasks; its files stay in tmp_path/run, its record in tmp_path/record."""
 
     def run(tasks: int, plan: dict[str, Any], **variables: str) -> subprocess.CompletedProcess[str]:
         (tmp_path / "plan.json").write_text(json.dumps(plan))
         (tmp_path / "record").unlink(missing_ok=True)
-        return start(tasks, "run", f"{tmp_path}/plan.json", "--record", f"{tmp_path}/record", **variables)
+        return run_engine(tasks, "run", f"{tmp_path}/plan.json", "--record", f"{tmp_path}/record", **variables)
 
     return run

@@ -113,12 +113,12 @@ def test_unverified_writes_over_ompio_are_in_doubt(
 @pytest.mark.parametrize(("backend", "api"), [("hdf5", "HDF5"), ("pnetcdf", "NCMPI"), ("posix", "POSIX")])
 @pytest.mark.usefixtures("pnetcdf_engine")
 def test_read_only_file_system_is_refused(
-    start: RunPlan, run_plan: RunPlan, small_mount: Path, backend: str, api: str
+    run_engine: RunPlan, run_plan: RunPlan, small_mount: Path, backend: str, api: str
 ) -> None:
     """The same sentence as for other interfaces, from a plan and from IOR's options."""
     subprocess.run(["mount", "-o", "remount,ro", str(small_mount)], check=True)
     plan = make_plan(small_mount, backend=backend)
-    for result in (run_plan(2, plan), start(2, *f"ior -a {api} -w -t 4k -b 16k -o {small_mount}/f".split())):
+    for result in (run_plan(2, plan), run_engine(2, *f"ior -a {api} -w -t 4k -b 16k -o {small_mount}/f".split())):
         assert result.returncode == 3
         assert f"target {small_mount} is on a read-only file system" in read_sentence(result)
 

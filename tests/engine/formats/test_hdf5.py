@@ -112,11 +112,11 @@ def test_changed_byte_is_a_mismatch(run_plan: RunPlan, tmp_path: Path) -> None:
     assert result.returncode == 4, result.stderr
 
 
-def test_ior_arguments_create_the_same_file_as_the_plan(start: RunPlan, run_plan: RunPlan, tmp_path: Path) -> None:
+def test_ior_arguments_create_the_same_file_as_the_plan(run_engine: RunPlan, run_plan: RunPlan, tmp_path: Path) -> None:
     assert run_plan(2, make_plan(tmp_path)).returncode == 0
     line = f"ior -a HDF5 -w -r -R -W -k -l o -G {SEED} -t 4k -b 16k -s 3 -o {tmp_path}/f"
     for options in ("", "-c", "-c --hdf5.collectiveMetadata", "-e -C"):
-        result = start(2, *line.split(), *options.split())
+        result = run_engine(2, *line.split(), *options.split())
         assert result.returncode == 0, result.stdout + result.stderr
         first, second = read_datasets(tmp_path / "f"), read_datasets(tmp_path / "run/data")
         assert len(first) == SEGMENTS
@@ -126,21 +126,21 @@ def test_ior_arguments_create_the_same_file_as_the_plan(start: RunPlan, run_plan
             assert subprocess.run([compare, f"{tmp_path}/f", f"{tmp_path}/run/data"], check=False).returncode == 0
 
 
-def test_ior_chunks_are_counted_in_elements(start: RunPlan, tmp_path: Path) -> None:
+def test_ior_chunks_are_counted_in_elements(run_engine: RunPlan, tmp_path: Path) -> None:
     line = f"ior -a HDF5 -w -k -t 4k -b 16k -o {tmp_path}/f --hdf5.chunkSize=512 --hdf5.setAlignment=4k"
-    result = start(2, *line.split())
+    result = run_engine(2, *line.split())
     assert result.returncode == 0, result.stdout + result.stderr
     with h5py.File(tmp_path / "f", "r") as file:
         assert file["Dataset-0000.0000"].chunks == (512,)
 
 
-def test_ior_hints_for_hdf5_are_applied_and_printed(start: RunPlan, tmp_path: Path) -> None:
+def test_ior_hints_for_hdf5_are_applied_and_printed(run_engine: RunPlan, tmp_path: Path) -> None:
     (tmp_path / "hints").write_text("IOR_HINT__MPI__cb_buffer_size=65536\n")
     line = f"ior -a HDF5 -c -w -k -t 4k -b 16k -o {tmp_path}/f --hdf5.hintsFileName={tmp_path}/hints --hdf5.showHints"
-    result = start(2, *line.split())
+    result = run_engine(2, *line.split())
     assert result.returncode == 0, result.stdout + result.stderr
     assert "hints given to MPI_File_open: cb_buffer_size=65536" in result.stderr
-    plan = start(1, *line.split(), "--sonde-plan").stdout
+    plan = run_engine(1, *line.split(), "--sonde-plan").stdout
     assert json.loads(plan[plan.index("{") :])["data"]["io"]["hints"] == {"cb_buffer_size": "65536"}
 
 
@@ -184,9 +184,9 @@ def test_wrong_plan_is_one_sentence(
 
 @pytest.mark.parametrize(("options", "expected_sentence"), [("-z", "-z does not go"), ("-Y", "-Y does not go")])
 def test_invalid_ior_arguments_get_one_sentence(
-    start: RunPlan, tmp_path: Path, options: str, expected_sentence: str
+    run_engine: RunPlan, tmp_path: Path, options: str, expected_sentence: str
 ) -> None:
-    result = start(2, *f"ior -a HDF5 {options} -t 8 -b 64 -o {tmp_path}/f".split())
+    result = run_engine(2, *f"ior -a HDF5 {options} -t 8 -b 64 -o {tmp_path}/f".split())
     assert result.returncode == 2
     assert sum(expected_sentence in line for line in result.stderr.splitlines()) == 1
     assert not (tmp_path / "f").exists()

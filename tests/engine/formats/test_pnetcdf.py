@@ -76,20 +76,20 @@ def test_file_per_task_is_read_by_netcdf4(run_plan: RunPlan, tmp_path: Path, tas
 
 
 @pytest.mark.parametrize("options", ["", "-c", "-e -C", "-c --ncmpi.useFileView"])
-def test_ior_arguments_create_the_same_file_as_the_plan(start: RunPlan, tmp_path: Path, options: str) -> None:
+def test_ior_arguments_create_the_same_file_as_the_plan(run_engine: RunPlan, tmp_path: Path, options: str) -> None:
     line = f"ior -a NCMPI -w -r -R -W -k -l o -G {SEED} -t 4k -b 16k -s 3 -o {tmp_path}/f {options}"
-    result = start(2, *line.split())
+    result = run_engine(2, *line.split())
     assert result.returncode == 0, result.stdout + result.stderr
     assert_known_content(read_records(tmp_path / "f"), [0, 1] * SEGMENTS)
 
 
-def test_ior_hints_for_pnetcdf_are_applied_and_printed(start: RunPlan, tmp_path: Path) -> None:
+def test_ior_hints_for_pnetcdf_are_applied_and_printed(run_engine: RunPlan, tmp_path: Path) -> None:
     (tmp_path / "hints").write_text("IOR_HINT__MPI__nc_header_align_size=8192\n")
     line = f"ior -a NCMPI -w -k -t 4k -b 16k -o {tmp_path}/f --ncmpi.hintsFileName={tmp_path}/hints --ncmpi.showHints"
-    result = start(2, *line.split())
+    result = run_engine(2, *line.split())
     assert result.returncode == 0, result.stdout + result.stderr
     assert "hints given to MPI_File_open: nc_header_align_size=8192" in result.stderr
-    plan = start(1, *line.split(), "--sonde-plan").stdout
+    plan = run_engine(1, *line.split(), "--sonde-plan").stdout
     assert json.loads(plan[plan.index("{") :])["data"]["io"]["hints"] == {"nc_header_align_size": "8192"}
 
 

@@ -22,7 +22,7 @@ def running_service() -> Iterator[ObjectServer]:
 
 
 @pytest.fixture
-def service(running_service: ObjectServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ObjectServer:
+def object_server(running_service: ObjectServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ObjectServer:
     """An empty service, and its key in the environment."""
     running_service.reset()
     for name in ("AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_CA_BUNDLE", "AWS_REGION", "AWS_ENDPOINT_URL_S3"):

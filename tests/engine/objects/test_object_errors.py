@@ -89,12 +89,12 @@ WRONG_PLANS: dict[str, tuple[list[Plan], Plan, str]] = {
 
 
 @pytest.mark.parametrize("case_name", WRONG_PLANS)
-def test_impossible_plan_is_rejected(engine: Engine, service: ObjectServer, case_name: str) -> None:
+def test_impossible_plan_is_rejected(engine: Engine, object_server: ObjectServer, case_name: str) -> None:
     phases, members, fragment = WRONG_PLANS[case_name]
     result = engine.run(make_object_plan(*phases, **json.loads(json.dumps(members))))
     assert result.code == BAD_PLAN, result.err
     assert fragment in result.only_sentence
-    assert sum(service.requests.values()) == 0
+    assert sum(object_server.requests.values()) == 0
 
 
 # Answers of a service to the first request: fault, exit code, part of the sentence.
@@ -112,24 +112,24 @@ REFUSALS: dict[str, tuple[Fault, int, str]] = {
 
 
 @pytest.mark.parametrize("case_name", REFUSALS)
-def test_refusal_before_the_run_is_one_sentence(engine: Engine, service: ObjectServer, case_name: str) -> None:
+def test_refusal_before_the_run_is_one_sentence(engine: Engine, object_server: ObjectServer, case_name: str) -> None:
     fault, code, fragment = REFUSALS[case_name]
-    service.faults.append(Fault(fault.status, fault.code, fault.message))
+    object_server.faults.append(Fault(fault.status, fault.code, fault.message))
     result = engine.run(make_object_plan(target={"s3": {"retries": 1}}))
     assert result.code == code
     assert fragment in result.only_sentence
     assert result.lines == []
-    assert service.keys() == []
+    assert object_server.keys() == []
 
 
-def test_missing_bucket_is_reported(engine: Engine, service: ObjectServer) -> None:
+def test_missing_bucket_is_reported(engine: Engine, object_server: ObjectServer) -> None:
     result = engine.run(make_object_plan(target={"path": "s3://absent/x"}))
     assert result.code == BAD_PLAN
     assert "bucket absent at" in result.only_sentence
 
 
 def test_missing_credentials_are_explained(
-    engine: Engine, service: ObjectServer, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, object_server: ObjectServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     result = engine.run(make_object_plan())
@@ -137,7 +137,7 @@ def test_missing_credentials_are_explained(
     assert "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY" in result.only_sentence
 
 
-def test_unreachable_server_is_reported(engine: Engine, service: ObjectServer) -> None:
+def test_unreachable_server_is_reported(engine: Engine, object_server: ObjectServer) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         endpoint = f"http://127.0.0.1:{unused.getsockname()[1]}"
@@ -146,14 +146,14 @@ def test_unreachable_server_is_reported(engine: Engine, service: ObjectServer) -
     assert endpoint in result.only_sentence
 
 
-def test_unknown_host_is_reported(engine: Engine, service: ObjectServer) -> None:
+def test_unknown_host_is_reported(engine: Engine, object_server: ObjectServer) -> None:
     result = engine.run(make_object_plan(target={"s3": {"endpoints": ["http://s3.invalid"], "retries": 0}}))
     assert result.code == ENVIRONMENT
     assert "s3.invalid" in result.only_sentence
 
 
-def test_storm_of_503_is_retried_and_counted(engine: Engine, service: ObjectServer) -> None:
-    service.faults.append(Fault(method="PUT", url="/data", times=3))
+def test_storm_of_503_is_retried_and_counted(engine: Engine, object_server: ObjectServer) -> None:
+    object_server.faults.append(Fault(method="PUT", url="/data", times=3))
     result = engine.run(make_object_plan())
     assert result.code == DONE, result.err
     end = result.finished("w")
@@ -164,8 +164,8 @@ def test_storm_of_503_is_retried_and_counted(engine: Engine, service: ObjectServ
     assert (finding["severity"], finding["evidence"]) == ("warning", {"count": 3})
 
 
-def test_queued_requests_are_retried_and_counted(engine: Engine, service: ObjectServer) -> None:
-    service.faults.append(Fault(method="PUT", url="partNumber=2", times=2))
+def test_queued_requests_are_retried_and_counted(engine: Engine, object_server: ObjectServer) -> None:
+    object_server.faults.append(Fault(method="PUT", url="partNumber=2", times=2))
     result = engine.run(make_object_plan(WRITE, {"id": "r", "op": "read", "verify": "on_read"},
                                     data={**LARGE, "io": {"queue_depth": 3}}))  # fmt: skip
     assert result.code == DONE, result.err
@@ -174,69 +174,73 @@ def test_queued_requests_are_retried_and_counted(engine: Engine, service: Object
 
 
 @pytest.mark.parametrize("depth", [1, 4])
-def test_lasting_503_fails_and_leaves_nothing(engine: Engine, service: ObjectServer, depth: int) -> None:
-    service.faults.append(Fault(method="PUT", url="partNumber=2"))
+def test_lasting_503_fails_and_leaves_nothing(engine: Engine, object_server: ObjectServer, depth: int) -> None:
+    object_server.faults.append(Fault(method="PUT", url="partNumber=2"))
     plan = make_object_plan(data={**LARGE, "io": {"queue_depth": depth}}, target={"s3": {"retries": 2}})
     result = engine.run(plan)
     assert result.code == FAILED
     assert "503 SlowDown: Please reduce your request rate., also after 2 retries (EBUSY)" in result.sentence
-    assert service.keys() == []
-    assert not service.bucket.multiparts
+    assert object_server.keys() == []
+    assert not object_server.bucket.multiparts
 
 
-def test_rejected_write_names_task_and_object(engine: Engine, service: ObjectServer) -> None:
-    service.faults.append(Fault("403 Forbidden", "AccessDenied", "No more", method="PUT", url="/data", after=3))
+def test_rejected_write_names_task_and_object(engine: Engine, object_server: ObjectServer) -> None:
+    object_server.faults.append(Fault("403 Forbidden", "AccessDenied", "No more", method="PUT", url="/data", after=3))
     result = engine.run(make_object_plan())
     assert result.code == FAILED
     error = result.of("error")[0]
     assert (error["task"], error["name"]) == (0, "EACCES")
     assert "403 AccessDenied: No more" in error["text"]
     assert f"s3://{BUCKET}/bench/" in error["text"]
-    assert service.keys() == []
+    assert object_server.keys() == []
 
 
-def test_failed_completion_is_an_error_of_close(engine: Engine, service: ObjectServer) -> None:
-    service.faults.append(Fault("400 Bad Request", "InvalidPart", "A part is gone", method="POST", url="uploadId="))
+def test_failed_completion_is_an_error_of_close(engine: Engine, object_server: ObjectServer) -> None:
+    object_server.faults.append(
+        Fault("400 Bad Request", "InvalidPart", "A part is gone", method="POST", url="uploadId=")
+    )
     result = engine.run(make_object_plan(data=LARGE))
     assert result.code == FAILED
     assert "close of" in result.sentence
     assert "InvalidPart" in result.sentence
-    assert not service.bucket.multiparts
+    assert not object_server.bucket.multiparts
 
 
-def test_vanished_object_is_reported(engine: Engine, service: ObjectServer) -> None:
-    service.faults.append(Fault("404 Not Found", "NoSuchKey", "The key does not exist", method="GET", url="/data"))
+def test_vanished_object_is_reported(engine: Engine, object_server: ObjectServer) -> None:
+    object_server.faults.append(
+        Fault("404 Not Found", "NoSuchKey", "The key does not exist", method="GET", url="/data")
+    )
     result = engine.run(make_object_plan(WRITE, {"id": "r", "op": "read"}))
     assert result.code == FAILED
     assert "404 NoSuchKey" in result.sentence
-    assert service.keys() == []
+    assert object_server.keys() == []
 
 
-def test_exclusive_write_of_an_existing_object_fails(engine: Engine, service: ObjectServer) -> None:
-    service.faults.append(
+def test_exclusive_write_of_an_existing_object_fails(engine: Engine, object_server: ObjectServer) -> None:
+    object_server.faults.append(
         Fault("412 Precondition Failed", "PreconditionFailed", "It exists", method="PUT", url="/data")
     )
     result = engine.run(make_object_plan(*make_write_phases(open="exclusive")))
     assert result.code == FAILED
     assert result.of("error")[0]["name"] == "EEXIST"
-    assert any(headers.get("HTTP_IF_NONE_MATCH") == "*" for headers in service.headers)
+    assert any(headers.get("HTTP_IF_NONE_MATCH") == "*" for headers in object_server.headers)
 
 
-def test_too_many_parts_are_rejected(engine: Engine, service: ObjectServer) -> None:
+def test_too_many_parts_are_rejected(engine: Engine, object_server: ObjectServer) -> None:
     parts = {"files": {"mapping": "per_task"}, "access": {"transfer": "5MiB", "segments": 10001}}
     result = engine.run(make_object_plan(data=parts))
     assert result.code == FAILED
     assert "S3 allows 10000" in result.sentence
 
 
-def test_run_prefix_of_another_run_is_not_overwritten(engine: Engine, service: ObjectServer) -> None:
+def test_run_prefix_of_another_run_is_not_overwritten(engine: Engine, object_server: ObjectServer) -> None:
     keep = {"keep": True, "directory": "kept"}
     assert engine.run(make_object_plan(target=keep)).code == DONE
-    before = service.keys()
+    before = object_server.keys()
     again = engine.run(make_object_plan(target=keep))
     assert again.code == ENVIRONMENT
     assert "already exists" in again.sentence
-    assert service.keys() == before
+    assert object_server.keys() == before
 
 
 def make_certificate(folder: Path) -> tuple[Path, Path]:
@@ -254,7 +258,7 @@ def make_certificate(folder: Path) -> tuple[Path, Path]:
     return paths
 
 
-def test_certificate_is_checked(engine: Engine, service: ObjectServer, tmp_path: Path) -> None:
+def test_certificate_is_checked(engine: Engine, object_server: ObjectServer, tmp_path: Path) -> None:
     certificate, key = make_certificate(tmp_path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
@@ -267,16 +271,16 @@ def test_certificate_is_checked(engine: Engine, service: ObjectServer, tmp_path:
         assert trusted.code == DONE, trusted.err
 
 
-def test_absent_library_is_explained(engine: Engine, service: ObjectServer, tmp_path: Path) -> None:
+def test_absent_library_is_explained(engine: Engine, object_server: ObjectServer, tmp_path: Path) -> None:
     (tmp_path / "libcurl.so.4").write_bytes(b"no library")
     environment = {"LD_LIBRARY_PATH": str(tmp_path)}
     result = engine.run(make_object_plan(), env=environment)
     assert result.code == ENVIRONMENT
     assert "install libcurl 7.88 or later" in result.only_sentence
-    assert os.linesep.join(service.keys()) == ""
+    assert os.linesep.join(object_server.keys()) == ""
 
 
-def test_clean_of_a_missing_bucket_is_explained(engine: Engine, service: ObjectServer) -> None:
+def test_clean_of_a_missing_bucket_is_explained(engine: Engine, object_server: ObjectServer) -> None:
     answer = engine.ask("clean", "s3://absent/x")
     assert answer.code == BAD_PLAN
     assert "NoSuchBucket" in answer.only_sentence

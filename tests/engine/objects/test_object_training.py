@@ -31,7 +31,7 @@ RANGES = {"access": {"transfer": "64KiB", "block": "256KiB", "segments": 60}}
 
 
 @pytest.mark.parametrize("depth", [1, 4])
-def test_every_epoch_gets_each_object_once(engine: Engine, service: ObjectServer, depth: int) -> None:
+def test_every_epoch_gets_each_object_once(engine: Engine, object_server: ObjectServer, depth: int) -> None:
     result = engine.run(make_training_plan({**SMALL_OBJECTS, "io": {"queue_depth": depth}}, {}))
     assert result.code == DONE, result.err
     for name in ("epoch0", "epoch1"):
@@ -39,29 +39,29 @@ def test_every_epoch_gets_each_object_once(engine: Engine, service: ObjectServer
         assert end["bytes"]["read"] == 24 * 64 * KIB
         assert (end["training"]["samples"], end["training"]["accelerators"]) == (24, 2)
         assert 0 < end["training"]["utilization"] <= 1
-    assert service.requests["GET"] == 2 * 24 + 1  # the manifest is looked for
-    assert service.keys() == []
+    assert object_server.requests["GET"] == 2 * 24 + 1  # the manifest is looked for
+    assert object_server.keys() == []
 
 
 @pytest.mark.parametrize("depth", [1, 4])
-def test_sample_of_a_large_object_is_read_by_ranges(engine: Engine, service: ObjectServer, depth: int) -> None:
+def test_sample_of_a_large_object_is_read_by_ranges(engine: Engine, object_server: ObjectServer, depth: int) -> None:
     result = engine.run(make_training_plan({**LARGE, "io": {"queue_depth": depth}}, RANGES, epochs=1))
     assert result.code == DONE, result.err
     end = result.finished("epoch0")
     assert end["bytes"]["read"] == 2 * 15 * MIB
     assert end["ops"]["read"] == 2 * 240
     assert end["training"]["samples"] == 2 * 60
-    assert service.requests["GET"] == 2 * 240 + 1
+    assert object_server.requests["GET"] == 2 * 240 + 1
 
 
-def test_storage_share_of_objects_is_unknown(engine: Engine, service: ObjectServer) -> None:
+def test_storage_share_of_objects_is_unknown(engine: Engine, object_server: ObjectServer) -> None:
     """A node has no page cache of objects; what the server had in memory is not known."""
     training = engine.run(make_training_plan(SMALL_OBJECTS, {}, epochs=1)).finished("epoch0")["training"]
     assert not {"storage_bytes", "cached_bytes"} & training.keys()
 
 
-def test_repeated_requests_of_an_epoch_are_counted(engine: Engine, service: ObjectServer) -> None:
-    service.faults.append(Fault(method="GET", url="/data", times=2))
+def test_repeated_requests_of_an_epoch_are_counted(engine: Engine, object_server: ObjectServer) -> None:
+    object_server.faults.append(Fault(method="GET", url="/data", times=2))
     result = engine.run(make_training_plan(SMALL_OBJECTS, {}, epochs=1))
     assert result.code == DONE, result.err
     end = result.finished("epoch0")
@@ -71,12 +71,12 @@ def test_repeated_requests_of_an_epoch_are_counted(engine: Engine, service: Obje
 
 
 @pytest.mark.parametrize("depth", [1, 4])
-def test_refused_sample_ends_the_run_with_its_object(engine: Engine, service: ObjectServer, depth: int) -> None:
-    service.faults.append(Fault("403 Forbidden", "AccessDenied", "No more", method="GET", url="/data", after=5))
+def test_refused_sample_ends_the_run_with_its_object(engine: Engine, object_server: ObjectServer, depth: int) -> None:
+    object_server.faults.append(Fault("403 Forbidden", "AccessDenied", "No more", method="GET", url="/data", after=5))
     result = engine.run(make_training_plan({**SMALL_OBJECTS, "io": {"queue_depth": depth}}, {}))
     assert result.code == FAILED
     error = result.of("error")[0]
     assert error["name"] == "EACCES"
     assert "403 AccessDenied: No more" in error["text"]
     assert f"s3://{BUCKET}/samples/" in error["text"]
-    assert service.keys() == []
+    assert object_server.keys() == []

@@ -13,7 +13,7 @@ from lustre_layouts import KIB64, pack_lov_layout
 
 
 @pytest.fixture
-def memory() -> Iterator[Path]:
+def tmpfs_folder() -> Iterator[Path]:
     """A directory on tmpfs, which reports no layout."""
     with tempfile.TemporaryDirectory(prefix="sonde-test-", dir="/dev/shm") as folder:
         yield Path(folder)
@@ -64,7 +64,7 @@ def test_invalid_layout_is_reported_and_the_run_continues(engine: Engine, target
     assert "ends after 40 bytes" in finding["text"]
 
 
-def test_file_system_without_layouts_has_no_layout_line(engine: Engine, memory: Path) -> None:
-    result = engine.run(write_plan(memory))
+def test_file_system_without_layouts_has_no_layout_line(engine: Engine, tmpfs_folder: Path) -> None:
+    result = engine.run(write_plan(tmpfs_folder))
     assert result.code == 0
     assert result.of("layout") == []

@@ -46,7 +46,7 @@ STARTS = {"mpich": start_ranks.find_mpich, "openmpi": start_ranks.find_openmpi, 
 
 
 @pytest.fixture(params=["mpich", "ssh", pytest.param("openmpi", marks=pytest.mark.nightly)])
-def start(request: pytest.FixtureRequest) -> Launcher:
+def launcher(request: pytest.FixtureRequest) -> Launcher:
     """The same; of Open MPI at night only, for what does not depend on its daemons."""
     launcher_found = STARTS[request.param]()
     if reason := many_nodes.explain_unavailability():
@@ -100,11 +100,11 @@ def test_vanished_or_hanging_node_is_reported_by_name(
 
 
 def test_nodes_that_lose_the_root_end_by_themselves(
-    engine_path: Path, start: Launcher, target: Path, tmp_path: Path
+    engine_path: Path, launcher: Launcher, target: Path, tmp_path: Path
 ) -> None:
     plan = write_plan(target, *LONG, tasks={"threads": 2}, observe={"progress": "50ms"})
     with ManyNodes(2, tmp_path) as nodes:
-        engine = EngineOverNodes(engine_path, tmp_path, nodes, start)
+        engine = EngineOverNodes(engine_path, tmp_path, nodes, launcher)
         with engine.start(plan, env=PATIENCE) as running:
             running.wait_for('"nodes_seen":2')
             survivors = list_processes_of_host(running, "n2")
@@ -131,12 +131,12 @@ def name_of(process_id: int) -> str:
         return ""
 
 
-def test_slow_node_is_reported(engine_path: Path, start: Launcher, target: Path, tmp_path: Path) -> None:
+def test_slow_node_is_reported(engine_path: Path, launcher: Launcher, target: Path, tmp_path: Path) -> None:
     plan = write_plan(target, tasks={"threads": 6}, data={"backend": "paced"})
     plan["data"]["access"] = {"transfer": "1MiB", "block": "64MiB"}
     plan["data"]["paced"] = {"rate": "100MB/s", "slow_tasks": {"4": 10, "5": 10}}
     with ManyNodes(3, tmp_path) as nodes:
-        result = EngineOverNodes(engine_path, tmp_path, nodes, start).run(plan)
+        result = EngineOverNodes(engine_path, tmp_path, nodes, launcher).run(plan)
     assert result.code == 0, result.err
     # A busy machine is a finding of its own.
     (finding,) = [line for line in result.of("finding") if line["id"].startswith("slow")]
@@ -146,7 +146,7 @@ def test_slow_node_is_reported(engine_path: Path, start: Launcher, target: Path,
 
 
 def test_node_with_another_engine_is_reported_before_the_run(
-    engine_path: Path, start: Launcher, target: Path, tmp_path: Path
+    engine_path: Path, launcher: Launcher, target: Path, tmp_path: Path
 ) -> None:
     other = tmp_path / "other-engine"
     version = subprocess.run([engine_path, "--version"], capture_output=True, text=True, check=True).stdout.split()[-1]
@@ -154,18 +154,18 @@ def test_node_with_another_engine_is_reported_before_the_run(
     other.chmod(0o755)
     with ManyNodes(2, tmp_path) as nodes:
         nodes.differs("n2", f"mount --bind {other} {engine_path}")
-        result = EngineOverNodes(engine_path, tmp_path, nodes, start).start(write_plan(target, tasks={"threads": 4}))
+        result = EngineOverNodes(engine_path, tmp_path, nodes, launcher).start(write_plan(target, tasks={"threads": 4}))
         with result as running:
             ended = running.result()
     assert ended.code == ENVIRONMENT, ended.err
-    other_host = "head" if start.name == "ssh" else "n1"
+    other_host = "head" if launcher.name == "ssh" else "n1"
     assert ended.sentence.startswith(f"n2 would run engine {version[:-1]}9, and {other_host} engine {version}: ")
     assert (ended.lines, list_tree(target)) == ([], [])
 
 
 @pytest.mark.parametrize("missing_directory", ["run directory", "in place"])
 def test_node_with_another_target_is_reported_before_any_phase(
-    missing_directory: str, engine_path: Path, start: Launcher, target: Path, tmp_path: Path
+    missing_directory: str, engine_path: Path, launcher: Launcher, target: Path, tmp_path: Path
 ) -> None:
     plan = write_plan(target, tasks={"threads": 4})
     if missing_directory == "in place":
@@ -173,7 +173,7 @@ def test_node_with_another_target_is_reported_before_any_phase(
         plan["target"]["use_existing"] = True
     with ManyNodes(2, tmp_path) as nodes:
         nodes.differs("n2", f"mount -t tmpfs none {target}")
-        engine = EngineOverNodes(engine_path, tmp_path, nodes, start)
+        engine = EngineOverNodes(engine_path, tmp_path, nodes, launcher)
         with engine.start(plan) as running:
             ended = running.result()
     assert ended.code == ENVIRONMENT, ended.err

@@ -19,7 +19,7 @@ from sonde.model.confined_files import ConfinedDirectory, create_file, open_file
 
 
 @pytest.fixture
-def victim(tmp_path: Path) -> Path:
+def victim_file(tmp_path: Path) -> Path:
     """A file that nothing may change."""
     path = tmp_path / "victim"
     path.write_text("precious")
@@ -27,7 +27,7 @@ def victim(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def shared(tmp_path: Path) -> Path:
+def shared_folder(tmp_path: Path) -> Path:
     """A directory that everybody may write."""
     for folder in (tmp_path, *tmp_path.parents[:3]):
         folder.chmod(folder.stat().st_mode | 0o011)
@@ -37,53 +37,53 @@ def shared(tmp_path: Path) -> Path:
     return path
 
 
-def test_file_replaces_a_link_and_leaves_its_target(shared: Path, victim: Path) -> None:
-    (shared / "out").symlink_to(victim)
-    write_file(shared / "out", "new")
-    assert victim.read_text() == "precious"
-    assert (shared / "out").read_text() == "new"
-    assert not (shared / "out").is_symlink()
-    assert [path.name for path in shared.iterdir()] == ["out"]
+def test_file_replaces_a_link_and_leaves_its_target(shared_folder: Path, victim_file: Path) -> None:
+    (shared_folder / "out").symlink_to(victim_file)
+    write_file(shared_folder / "out", "new")
+    assert victim_file.read_text() == "precious"
+    assert (shared_folder / "out").read_text() == "new"
+    assert not (shared_folder / "out").is_symlink()
+    assert [path.name for path in shared_folder.iterdir()] == ["out"]
 
 
-def test_growing_file_replaces_a_link(shared: Path, victim: Path) -> None:
-    (shared / "out").symlink_to(victim)
-    with create_file(shared / "out") as file:
+def test_growing_file_replaces_a_link(shared_folder: Path, victim_file: Path) -> None:
+    (shared_folder / "out").symlink_to(victim_file)
+    with create_file(shared_folder / "out") as file:
         file.write(b"new")
-    assert victim.read_text() == "precious"
+    assert victim_file.read_text() == "precious"
 
 
-def test_link_is_not_appended_to_and_not_read(shared: Path, victim: Path) -> None:
-    (shared / "out").symlink_to(victim)
+def test_link_is_not_appended_to_and_not_read(shared_folder: Path, victim_file: Path) -> None:
+    (shared_folder / "out").symlink_to(victim_file)
     for operation in (open_file_to_append, open_file):
         with pytest.raises(OSError, match="symbolic link"):
-            operation(shared / "out")
+            operation(shared_folder / "out")
 
 
-def test_pipe_does_not_block(shared: Path) -> None:
-    os.mkfifo(shared / "pipe")
+def test_pipe_does_not_block(shared_folder: Path) -> None:
+    os.mkfifo(shared_folder / "pipe")
     for operation in (open_file_to_append, open_file):
         with pytest.raises(OSError, match=r"not a regular file|No such device"):
-            operation(shared / "pipe")
+            operation(shared_folder / "pipe")
 
 
-def test_failed_replacement_leaves_the_old_file_and_nothing_else(shared: Path) -> None:
-    write_file(shared / "out", "old")
+def test_failed_replacement_leaves_the_old_file_and_nothing_else(shared_folder: Path) -> None:
+    write_file(shared_folder / "out", "old")
 
     def fail_half_way() -> None:
-        with confined_files.open_atomic_replacement(shared / "out") as file:
+        with confined_files.open_atomic_replacement(shared_folder / "out") as file:
             file.write(b"half")
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         fail_half_way()
-    assert [path.name for path in shared.iterdir()] == ["out"]
-    assert (shared / "out").read_text() == "old"
+    assert [path.name for path in shared_folder.iterdir()] == ["out"]
+    assert (shared_folder / "out").read_text() == "old"
 
 
 @pytest.mark.parametrize("name", ["..", ".", "", "a/b", "/etc", "a\0b"])
-def test_name_of_several_components_is_refused(shared: Path, name: str) -> None:
-    with ConfinedDirectory.open(shared) as directory:
+def test_name_of_several_components_is_refused(shared_folder: Path, name: str) -> None:
+    with ConfinedDirectory.open(shared_folder) as directory:
         for operation in (
             directory.open_subdirectory,
             directory.open_file,
@@ -94,115 +94,117 @@ def test_name_of_several_components_is_refused(shared: Path, name: str) -> None:
                 operation(name)
 
 
-def test_directory_beneath_follows_no_link(shared: Path, tmp_path: Path) -> None:
+def test_directory_beneath_follows_no_link(shared_folder: Path, tmp_path: Path) -> None:
     (tmp_path / "other" / "run").mkdir(parents=True)
-    (shared / "month").symlink_to(tmp_path / "other")
+    (shared_folder / "month").symlink_to(tmp_path / "other")
     with pytest.raises(OSError, match=r"symbolic link|Not a directory"):
-        ConfinedDirectory.open_beneath(shared, shared / "month" / "run")
+        ConfinedDirectory.open_beneath(shared_folder, shared_folder / "month" / "run")
     with pytest.raises(ValueError, match="subpath"):
-        ConfinedDirectory.open_beneath(shared, tmp_path / "other")
+        ConfinedDirectory.open_beneath(shared_folder, tmp_path / "other")
 
 
-def test_removal_of_a_tree_does_not_follow_links(shared: Path, tmp_path: Path) -> None:
+def test_removal_of_a_tree_does_not_follow_links(shared_folder: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     (other / "inner").mkdir(parents=True)
     (other / "inner" / "file").write_text("precious")
-    (shared / "tree" / "a").mkdir(parents=True)
-    (shared / "tree" / "a" / "b").symlink_to(other)
-    (shared / "tree" / "c").symlink_to(other / "inner")
-    confined_files.remove_tree(shared / "tree")
-    assert not (shared / "tree").exists()
+    (shared_folder / "tree" / "a").mkdir(parents=True)
+    (shared_folder / "tree" / "a" / "b").symlink_to(other)
+    (shared_folder / "tree" / "c").symlink_to(other / "inner")
+    confined_files.remove_tree(shared_folder / "tree")
+    assert not (shared_folder / "tree").exists()
     assert (other / "inner" / "file").read_text() == "precious"
-    (shared / "link").symlink_to(other)
+    (shared_folder / "link").symlink_to(other)
     with pytest.raises(OSError, match=r"symbolic link|Not a directory"):
-        confined_files.remove_tree(shared / "link")
+        confined_files.remove_tree(shared_folder / "link")
     assert (other / "inner" / "file").exists()
 
 
 @needs_two_users
-def test_output_directory_that_another_user_linked_is_refused(shared: Path, tmp_path: Path) -> None:
+def test_output_directory_that_another_user_linked_is_refused(shared_folder: Path, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
-    as_neighbor(lambda: (shared / "reports").symlink_to(tmp_path / "other"))
+    as_neighbor(lambda: (shared_folder / "reports").symlink_to(tmp_path / "other"))
     with pytest.raises(OSError, match="of another user"):
-        write_file(shared / "reports" / "page.html", "x")
+        write_file(shared_folder / "reports" / "page.html", "x")
     assert list((tmp_path / "other").iterdir()) == []
-    (shared / "mine").symlink_to(tmp_path / "other")
-    write_file(shared / "mine" / "page.html", "x")
+    (shared_folder / "mine").symlink_to(tmp_path / "other")
+    write_file(shared_folder / "mine" / "page.html", "x")
     assert [path.name for path in (tmp_path / "other").iterdir()] == ["page.html"]
 
 
 @needs_two_users
-def test_files_of_another_user_are_not_trusted(shared: Path) -> None:
-    as_neighbor(lambda: (shared / "theirs").write_text("{}"))
-    write_file(shared / "ours", "{}")
-    with ConfinedDirectory.open(shared) as directory:
+def test_files_of_another_user_are_not_trusted(shared_folder: Path) -> None:
+    as_neighbor(lambda: (shared_folder / "theirs").write_text("{}"))
+    write_file(shared_folder / "ours", "{}")
+    with ConfinedDirectory.open(shared_folder) as directory:
         assert directory.read_json_file("theirs") == {}
         assert directory.read_json_file("theirs", trusted_only=True) is None
         assert directory.read_json_file("ours", trusted_only=True) == {}
         assert not directory.is_protected_from_others()
-    os.chown(shared, NEIGHBOR, NEIGHBOR)
-    shared.chmod(0o755)
-    with ConfinedDirectory.open(shared) as directory:
+    os.chown(shared_folder, NEIGHBOR, NEIGHBOR)
+    shared_folder.chmod(0o755)
+    with ConfinedDirectory.open(shared_folder) as directory:
         assert not directory.is_protected_from_others(), "its owner may rename what is in it"
 
 
 @needs_two_users
-def test_pipe_of_another_user_is_not_written_to(shared: Path) -> None:
-    as_neighbor(lambda: os.mkfifo(shared / "out"))
+def test_pipe_of_another_user_is_not_written_to(shared_folder: Path) -> None:
+    as_neighbor(lambda: os.mkfifo(shared_folder / "out"))
     with pytest.raises(OSError, match="not a regular file"):
-        write_file(shared / "out", "secret")
+        write_file(shared_folder / "out", "secret")
 
 
 @needs_two_users
 @pytest.mark.parametrize("folder", ["shared", "/dev/shm"])
-def test_link_of_another_user_to_a_pipe_or_file_is_not_followed(shared: Path, victim: Path, folder: str) -> None:
+def test_link_of_another_user_to_a_pipe_or_file_is_not_followed(
+    shared_folder: Path, victim_file: Path, folder: str
+) -> None:
     """A link to a pipe is refused; a link to a file is replaced, also below /dev."""
-    target = shared if folder == "shared" else Path(tempfile.mkdtemp(dir=folder))
+    target = shared_folder if folder == "shared" else Path(tempfile.mkdtemp(dir=folder))
     target.chmod(0o777)
-    pipe = victim.parent / "pipe"
+    pipe = victim_file.parent / "pipe"
     os.mkfifo(pipe, 0o600)
 
     def plant() -> None:
         (target / "a").symlink_to(pipe)
-        (target / "b").symlink_to(victim)
+        (target / "b").symlink_to(victim_file)
 
     as_neighbor(plant)
-    before = victim.read_text()
+    before = victim_file.read_text()
     try:
         with pytest.raises(OSError, match="not a regular file"):
             write_file(target / "a", "secret")
         write_file(target / "b", "page")
-        assert (victim.read_text(), (target / "b").is_symlink()) == (before, False)
+        assert (victim_file.read_text(), (target / "b").is_symlink()) == (before, False)
     finally:
-        if target != shared:
+        if target != shared_folder:
             shutil.rmtree(target)
 
 
 @needs_two_users
-def test_hard_link_is_not_appended_to(shared: Path, victim: Path) -> None:
+def test_hard_link_is_not_appended_to(shared_folder: Path, victim_file: Path) -> None:
     """Some kernels let users create hard links to files of other users (fs.protected_hardlinks = 0)."""
-    before = victim.read_text()
-    (shared / "events.ndjson").hardlink_to(victim)
+    before = victim_file.read_text()
+    (shared_folder / "events.ndjson").hardlink_to(victim_file)
     with pytest.raises(OSError, match="another name elsewhere"):
-        open_file_to_append(shared / "events.ndjson")
-    assert victim.read_text() == before
+        open_file_to_append(shared_folder / "events.ndjson")
+    assert victim_file.read_text() == before
 
 
 @needs_two_users
-def test_file_of_another_user_is_not_appended_to(shared: Path) -> None:
-    as_neighbor(lambda: (shared / "lock").write_text(""))
-    open_file_to_append(shared / "lock").close()
+def test_file_of_another_user_is_not_appended_to(shared_folder: Path) -> None:
+    as_neighbor(lambda: (shared_folder / "lock").write_text(""))
+    open_file_to_append(shared_folder / "lock").close()
     with pytest.raises(PermissionError, match="another user"):
-        open_file_to_append(shared / "lock", trusted_only=True)
+        open_file_to_append(shared_folder / "lock", trusted_only=True)
 
 
-def test_block_device_is_not_written_to(shared: Path) -> None:
+def test_block_device_is_not_written_to(shared_folder: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can make a device")
-    os.mknod(shared / "disk", stat.S_IFBLK | 0o600, os.makedev(7, 250))
+    os.mknod(shared_folder / "disk", stat.S_IFBLK | 0o600, os.makedev(7, 250))
     with pytest.raises(OSError):  # noqa: PT011 - a device without a driver cannot even be opened
-        write_file(shared / "disk", "x")
-    assert stat.S_ISBLK((shared / "disk").stat().st_mode)
+        write_file(shared_folder / "disk", "x")
+    assert stat.S_ISBLK((shared_folder / "disk").stat().st_mode)
 
 
 def test_device_is_written_to_and_not_replaced() -> None:
@@ -210,7 +212,7 @@ def test_device_is_written_to_and_not_replaced() -> None:
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
 
 
-def test_writes_race_with_links_ten_thousand_times(shared: Path, victim: Path) -> None:
+def test_writes_race_with_links_ten_thousand_times(shared_folder: Path, victim_file: Path) -> None:
     """While another thread puts a link in place of the file again and again, its target keeps its content."""
     stop = threading.Event()
     switch_interval = sys.getswitchinterval()
@@ -219,15 +221,15 @@ def test_writes_race_with_links_ten_thousand_times(shared: Path, victim: Path) -
     def swap_links_until_stopped() -> None:
         while not stop.is_set():
             try:
-                os.symlink(victim, shared / "swap")
-                os.replace(shared / "swap", shared / "out")
+                os.symlink(victim_file, shared_folder / "swap")
+                os.replace(shared_folder / "swap", shared_folder / "out")
             except FileExistsError:
-                os.unlink(shared / "swap")
+                os.unlink(shared_folder / "swap")
 
     attacker = threading.Thread(target=swap_links_until_stopped)
     attacker.start()
     try:
-        with ConfinedDirectory.open(shared) as directory:
+        with ConfinedDirectory.open(shared_folder) as directory:
             for number in range(10_000):
                 part = f".{number}.part"
                 with directory.create_file(part) as file:
@@ -241,4 +243,4 @@ def test_writes_race_with_links_ten_thousand_times(shared: Path, victim: Path) -
         stop.set()
         attacker.join()
         sys.setswitchinterval(switch_interval)
-    assert victim.read_text() == "precious"
+    assert victim_file.read_text() == "precious"

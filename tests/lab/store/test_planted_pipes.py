@@ -74,7 +74,7 @@ def _limited_time() -> Iterator[None]:
 
 
 @pytest.fixture
-def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def shared_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An archive that everybody may write and that is not sticky, with a run of the caller."""
     for folder in (tmp_path, *tmp_path.parents[:3]):
         folder.chmod(folder.stat().st_mode | 0o011)
@@ -87,7 +87,7 @@ def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
-def plant(root: Path, victim: Path, pipes: tuple[str, ...], links: tuple[str, ...]) -> None:
+def plant(root: Path, victim_file: Path, pipes: tuple[str, ...], links: tuple[str, ...]) -> None:
     """A run and a job of the neighbor in which these files are pipes or links to the victim."""
     run = write_run(locate_run_folder(root, RUN), Scene())
     job = root / JOBS_FOLDER / JOB
@@ -101,7 +101,7 @@ def plant(root: Path, victim: Path, pipes: tuple[str, ...], links: tuple[str, ..
                 os.mkfifo(folder / name, 0o666)
             elif name in links:
                 (folder / name).unlink(missing_ok=True)
-                (folder / name).symlink_to(victim)
+                (folder / name).symlink_to(victim_file)
 
 
 PLANTED_FILES = {
@@ -113,16 +113,16 @@ PLANTED_FILES = {
 
 
 @pytest.mark.parametrize("planted", PLANTED_FILES, ids=lambda planted: planted.replace(" ", "-"))
-def test_no_verb_waits_or_follows(sonde: Sonde, shared: Path, tmp_path: Path, planted: str) -> None:
+def test_no_verb_waits_or_follows(sonde: Sonde, shared_archive: Path, tmp_path: Path, planted: str) -> None:
     victim = tmp_path / "victim"
     victim.write_text("precious")
     victim.chmod(0o600)
-    as_neighbor(lambda: plant(shared, victim, *PLANTED_FILES[planted]))
+    as_neighbor(lambda: plant(shared_archive, victim, *PLANTED_FILES[planted]))
     for verb in VERBS:
-        result = sonde(*(argument.format(out=tmp_path, root=shared) for argument in verb))
+        result = sonde(*(argument.format(out=tmp_path, root=shared_archive) for argument in verb))
         assert result.code in (0, 1, 2, 3), (verb, result.err)
         assert "An error in Sonde itself" not in result.err, (verb, result.err)
         assert "precious" not in result.out + result.err, verb
         assert victim.read_text() == "precious", verb
     assert b"precious" not in (tmp_path / "runs.tar").read_bytes()
-    assert (locate_run_folder(shared, OTHER) / "record.ndjson").is_file()
+    assert (locate_run_folder(shared_archive, OTHER) / "record.ndjson").is_file()

@@ -57,23 +57,23 @@ SURVEY = Survey(
 
 
 @pytest.fixture
-def memory(tmp_path: Path) -> SurveyCache:
+def survey_cache(tmp_path: Path) -> SurveyCache:
     cache = SurveyCache(tmp_path / "kept")
     cache.store_survey("key", SURVEY)
     return cache
 
 
-def test_cached_survey_round_trips_with_its_histories(memory: SurveyCache) -> None:
+def test_cached_survey_round_trips_with_its_histories(survey_cache: SurveyCache) -> None:
     histories = [analysis.history for analysis in SURVEY.analyses]
-    again = memory.load_cached_survey("key", list(reversed(histories)))
+    again = survey_cache.load_cached_survey("key", list(reversed(histories)))
     assert again is not None
     assert [analysis.history is ours for analysis, ours in zip(again.analyses, histories, strict=True)] == [True, True]
     assert again == SURVEY
     assert again.joint[0].parts[0].changes[1] is again.analyses[1].changes[0], "one change is one value"
 
 
-def test_cached_survey_has_outlines_of_its_histories(memory: SurveyCache) -> None:
-    again = memory.load_cached_survey("key")
+def test_cached_survey_has_outlines_of_its_histories(survey_cache: SurveyCache) -> None:
+    again = survey_cache.load_cached_survey("key")
     assert again is not None
     for analysis, before in zip(again.analyses, SURVEY.analyses, strict=True):
         assert isinstance(analysis.history, HistoryOutline)
@@ -93,9 +93,9 @@ def test_cached_survey_has_outlines_of_its_histories(memory: SurveyCache) -> Non
     )
 
 
-def test_other_key_or_histories_find_no_cached_survey(memory: SurveyCache) -> None:
-    assert memory.load_cached_survey("other") is None
-    assert memory.load_cached_survey("key", [SURVEY.analyses[0].history]) is None
+def test_other_key_or_histories_find_no_cached_survey(survey_cache: SurveyCache) -> None:
+    assert survey_cache.load_cached_survey("other") is None
+    assert survey_cache.load_cached_survey("key", [SURVEY.analyses[0].history]) is None
 
 
 def test_survey_cache_without_folder_stores_nothing() -> None:

@@ -29,7 +29,7 @@ FORGED = Notice("2026-01-01-slower-1-slower", "slower", "i", 1.7e9, "Forged", "T
 
 
 @pytest.fixture
-def shared(tmp_path: Path) -> Path:
+def shared_folder(tmp_path: Path) -> Path:
     """A directory that everybody may write."""
     for folder in (tmp_path, *tmp_path.parents[:3]):
         folder.chmod(folder.stat().st_mode | 0o011)
@@ -45,26 +45,28 @@ def write_state(folder: Path, state: WatchState) -> None:
 
 
 @needs_two_users
-def test_state_in_the_folder_of_another_user_is_refused(sonde: Sonde, shared: Path) -> None:
-    as_neighbor(lambda: write_state(shared / "watch", WatchState(notices=[FORGED], rounds=1)))
+def test_state_in_the_folder_of_another_user_is_refused(sonde: Sonde, shared_folder: Path) -> None:
+    as_neighbor(lambda: write_state(shared_folder / "watch", WatchState(notices=[FORGED], rounds=1)))
     with pytest.raises(MachineError, match="belongs to another user"):
-        StateStore(shared / "watch").load_state()
-    assert "Forged" not in sonde("watch", "accept", "last", "--archive", shared).out
-    assert sonde("watch", "status", "--archive", shared).code == 0, "reading the watch of a colleague is harmless"
+        StateStore(shared_folder / "watch").load_state()
+    assert "Forged" not in sonde("watch", "accept", "last", "--archive", shared_folder).out
+    assert sonde("watch", "status", "--archive", shared_folder).code == 0, (
+        "reading the watch of a colleague is harmless"
+    )
 
 
 @needs_two_users
-def test_state_file_of_another_user_is_refused(shared: Path) -> None:
-    (shared / "watch").mkdir(mode=0o777)
-    (shared / "watch").chmod(0o777)
-    as_neighbor(lambda: write_state(shared / "watch", WatchState(notices=[FORGED])))
+def test_state_file_of_another_user_is_refused(shared_folder: Path) -> None:
+    (shared_folder / "watch").mkdir(mode=0o777)
+    (shared_folder / "watch").chmod(0o777)
+    as_neighbor(lambda: write_state(shared_folder / "watch", WatchState(notices=[FORGED])))
     with pytest.raises(MachineError, match="belongs to another user"):
-        StateStore(shared / "watch").load_state()
+        StateStore(shared_folder / "watch").load_state()
 
 
 @needs_two_users
-def test_reader_cannot_hold_the_lock(shared: Path) -> None:
-    store = StateStore(shared / "watch")
+def test_reader_cannot_hold_the_lock(shared_folder: Path) -> None:
+    store = StateStore(shared_folder / "watch")
     with store.hold_lock():
         assert stat.S_IMODE((store.folder / "lock").stat().st_mode) == 0o600
 
@@ -130,10 +132,10 @@ def test_pipe_as_file_of_notices_does_not_block(tmp_path: Path) -> None:
 
 
 @needs_two_users
-def test_file_of_another_user_suppresses_no_notice(shared: Path) -> None:
+def test_file_of_another_user_suppresses_no_notice(shared_folder: Path) -> None:
     """A file of another user could contain ids of future notices, which would then not be sent."""
-    as_neighbor(lambda: (shared / "notices").write_text(json.dumps({"id": FORGED.id}) + "\n"))
-    (problem,) = deliver(shared / "notices")
+    as_neighbor(lambda: (shared_folder / "notices").write_text(json.dumps({"id": FORGED.id}) + "\n"))
+    (problem,) = deliver(shared_folder / "notices")
     assert "belongs to another user" in problem
 
 
@@ -188,16 +190,16 @@ def test_world_writable_watch_file_is_rejected(tmp_path: Path) -> None:
 
 
 @needs_two_users
-def test_watch_file_and_plan_of_another_user_are_refused(shared: Path) -> None:
+def test_watch_file_and_plan_of_another_user_are_refused(shared_folder: Path) -> None:
     def plant() -> None:
-        write_watch_file(shared / "watch.toml")
-        (shared / "plan.toml").write_text("")
+        write_watch_file(shared_folder / "watch.toml")
+        (shared_folder / "plan.toml").write_text("")
 
     as_neighbor(plant)
     with pytest.raises(UserError, match="belongs to user"):
-        read_watch_file(shared / "watch.toml")
+        read_watch_file(shared_folder / "watch.toml")
     with pytest.raises(UserError, match="belongs to user"):
-        load_probe_plan(ProbeEntry(id="a", plan="p", on=str(shared)), str(shared / "plan.toml"))
+        load_probe_plan(ProbeEntry(id="a", plan="p", on=str(shared_folder)), str(shared_folder / "plan.toml"))
 
 
 def test_line_break_in_a_path_is_refused_in_units(tmp_path: Path) -> None:

@@ -82,7 +82,9 @@ METHODS = (
         ("bookworm", "trixie"),
         "apt-get -qq update && apt-get -qq -y install --no-install-recommends dpkg-dev lintian >/dev/null && "
         "tar xzf /release/sonde-[0-9]*.[0-9].tar.gz -C /opt && cd /opt/sonde-* && cp -r packaging/debian debian && "
-        "apt-get -qq -y build-dep --no-install-recommends . >/dev/null && dpkg-buildpackage -us -uc -b >/dev/null && "
+        "apt-get -qq -y build-dep --no-install-recommends . >/dev/null && "
+        "{ dpkg-buildpackage -us -uc -b >../build.log || "
+        "{ grep -m 9 -A 9 -E 'FAILED|error:' ../build.log; exit 1; }; } && "
         "lintian --fail-on error,warning ../*.changes && apt-get -qq -y install ../sonde-engine_*.deb >/dev/null && "
         "sonde-engine ior -a POSIX -F -t 1m -b 64m -o /tmp/file",
         "Summary of all tests:",

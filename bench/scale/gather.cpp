@@ -39,7 +39,7 @@ std::string leaf(int node, int tasks) {
     std::lognormal_distribution<double> latency(13.0, 1.0);
     Totals totals;
     totals.slice_ns = second / 6;
-    totals.streams[0].slices.resize(64);
+    totals.sums_of_streams[0].slices.resize(64);
     for (int task = 0; task < tasks; ++task) {
         sonde::results::TaskRow row;
         row.task = node * tasks + task;
@@ -53,17 +53,17 @@ std::string leaf(int node, int tasks) {
         totals.rows.push_back(row);
         totals.bytes[1] += row.bytes;
         totals.operations[1] += row.operations;
-        totals.streams[0].bytes += row.bytes;
+        totals.sums_of_streams[0].bytes += row.bytes;
         for (int i = 0; i < operations; ++i) {
-            totals.histogram[1].add(static_cast<std::uint64_t>(latency(random)));
+            totals.latency_histograms[1].add(static_cast<std::uint64_t>(latency(random)));
         }
-        for (auto& slice : totals.streams[0].slices) {
+        for (auto& slice : totals.sums_of_streams[0].slices) {
             slice.bytes += row.bytes / 64;
-            slice.active += 1;
-            ++slice.rates[static_cast<std::uint32_t>(sonde::meters::Histogram::bucket_of(row.bytes / 64))];
+            slice.active_streams += 1;
+            ++slice.stream_bytes[static_cast<std::uint32_t>(sonde::meters::Histogram::bucket_of(row.bytes / 64))];
         }
     }
-    totals.part[sonde::meters::part_transfer].add(0, 10 * second);
+    totals.parts_of_work[sonde::meters::part_transfer].add(0, 10 * second);
     return totals.pack();
 }
 
@@ -98,10 +98,10 @@ int as_root(const std::filesystem::path& folder, int nodes, int tasks) {
                                            .clocks = {}};
     std::uint64_t record = 0;
     const auto count = [&record](const nlohmann::ordered_json& line) { record += line.dump().size() + 1; };
-    count(sonde::results::phase_end_line(all, facts));
-    count(sonde::results::series_line(all));
-    count(sonde::results::node_line(all, facts));
-    for (const auto& lines : {sonde::results::histogram_lines(all), sonde::results::task_lines(all, facts)}) {
+    count(sonde::results::make_phase_end_line(all, facts));
+    count(sonde::results::make_series_line(all));
+    count(sonde::results::make_node_line(all, facts));
+    for (const auto& lines : {sonde::results::make_histogram_lines(all), sonde::results::make_task_lines(all, facts)}) {
         std::for_each(lines.begin(), lines.end(), count);
     }
     rusage used{};

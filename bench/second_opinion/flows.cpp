@@ -111,7 +111,7 @@ int main() {
         operation.tag = i;
         machine.set_layout(operation.file, {message, 1, flow.target});
         if (!flow.writing) {
-            machine.resize(operation.file, flow.bytes);
+            machine.resize_file(operation.file, flow.bytes);
         }
         next.push_back(operation);
         longest = std::max(longest, flow.bytes);
@@ -127,7 +127,7 @@ int main() {
             }
         }
     }
-    while (ends.remaining > 0 && machine.step()) {
+    while (ends.remaining > 0 && machine.handle_next_event()) {
     }
     for (const Flow& flow : ends.flows) {
         std::printf("%lld\n", static_cast<long long>(flow.end));

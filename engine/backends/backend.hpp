@@ -29,8 +29,8 @@ struct Availability {
 struct IoRequest {
     std::uint64_t offset = 0;  ///< bytes from the start of the file
     std::byte* buffer = nullptr;
-    std::uint32_t length = 0;  ///< bytes
-    std::uint16_t file = 0;    ///< index given to open()
+    std::uint32_t length = 0;      ///< bytes
+    std::uint16_t file_index = 0;  ///< index given to open()
     bool is_write = false;
     std::uint8_t reserved = 0;
     std::uint32_t slot = 0;  ///< queue slot, 0 .. queue_depth-1; names the buffer area too
@@ -74,7 +74,7 @@ struct ChannelSetup {
     const plan::TargetSettings* target = nullptr;
     int task = 0;  ///< global number of the task
     int tasks = 1;
-    unsigned files = 1;            ///< how many files will be open at once at most
+    unsigned file_count = 1;       ///< how many files will be open at once at most
     std::uint32_t max_length = 0;  ///< of one operation, bytes
     /// Buffer areas, one per queue slot; a backend may register them. Operations stay inside the area of their slot.
     std::span<const std::span<std::byte>> buffer_areas;
@@ -92,7 +92,7 @@ class Channel {
     Channel& operator=(const Channel&) = delete;
     virtual ~Channel() = default;
 
-    /// Opens a file in slot `file` (0 .. setup.files-1) and preallocates it when asked. 0 or -errno.
+    /// Opens a file in slot `file` (0 .. setup.file_count-1) and preallocates it when asked. 0 or -errno.
     virtual int open(std::uint16_t file, const OpenRequest& request) = 0;
     /// Makes written data durable. 0 or -errno.
     virtual int fsync(std::uint16_t file) = 0;
@@ -104,7 +104,7 @@ class Channel {
     /// The open file `file`, when transfer() is one call on it and nothing else; else none. Until it is closed.
     virtual SyscallFile syscall_file(std::uint16_t /*file*/) const noexcept { return {}; }
 
-    /// Queue depth above one (BackendTraits::queue): hand over an operation; false when the queue is full.
+    /// Queue depth above one (BackendTraits::supports_queue): hand over an operation; false when the queue is full.
     virtual bool submit(const IoRequest& /*operation*/) noexcept { return false; }
     /// Waits for at least one completion and returns all that are there (at most done.size()). 0 = nothing in flight.
     virtual std::size_t reap(std::span<Completion> /*done*/) noexcept { return 0; }
@@ -114,19 +114,20 @@ class Channel {
     virtual int stat(Directory root, const char* path) noexcept;
     virtual int remove(Directory root, const char* path) noexcept;
 
-    /// BackendTraits::names: operations on trees; null otherwise. Made by the first call, owned by the channel.
+    /// BackendTraits::supports_trees: operations on trees; null otherwise. Made by the first call, owned by the
+    /// channel.
     virtual NameOperations* name_operations() { return nullptr; }
 
     /// Collective access: true when any task wants to stop. Called by all tasks after every operation.
     virtual bool agree_on_stop(bool stop) noexcept { return stop; }
 
-    /// BackendTraits::virtual_time: nanoseconds since begin_timed_part(). Other backends are timed by the machine's
-    /// clock.
+    /// BackendTraits::supports_virtual_time: nanoseconds since begin_timed_part(). Other backends are timed by the
+    /// machine's clock.
     virtual std::int64_t virtual_time_ns() const noexcept { return 0; }
     /// Start of the timed part: schedules count from here.
     virtual void begin_timed_part() noexcept {}
-    /// BackendTraits::virtual_time: advances its clock by `ns` without an operation. False: it has no clock, so the
-    /// caller sleeps.
+    /// BackendTraits::supports_virtual_time: advances its clock by `ns` without an operation. False: it has no clock,
+    /// so the caller sleeps.
     virtual bool advance_virtual_time(std::int64_t /*ns*/) noexcept { return false; }
 
     /// Requested features that are missing but did not prevent the work, one sentence each ("without registered

@@ -31,14 +31,14 @@ class CuFileChannel final : public Channel {
           io_settings_(*setup.io),
           copies_(setup.gpu_copies),
           memory_(setup),
-          files_(setup.files) {
+          files_(setup.file_count) {
         const CuFileError opened = cufile_.DriverOpen();
-        if (opened.cufile != 0 && opened.cufile != cufile_already_open) {
-            throw std::runtime_error("cuFile cannot be started: " + describe_cufile_error(opened.cufile));
+        if (opened.cufile_status != 0 && opened.cufile_status != cufile_already_open) {
+            throw std::runtime_error("cuFile cannot be started: " + describe_cufile_error(opened.cufile_status));
         }
         for (std::uint32_t slot = 0; slot < memory_.areas().size(); ++slot) {
             void* mirror = as_pointer(memory_.device_buffer(slot));
-            if (cufile_.BufRegister(mirror, memory_.areas()[slot].size(), 0).cufile == 0) {
+            if (cufile_.BufRegister(mirror, memory_.areas()[slot].size(), 0).cufile_status == 0) {
                 registered_.push_back(mirror);
             }
         }
@@ -64,9 +64,9 @@ class CuFileChannel final : public Channel {
         CuFileDescription description;
         description.handle = nullptr;
         description.descriptor = file.descriptor;
-        if (const CuFileError error = cufile_.HandleRegister(&file.handle, &description); error.cufile != 0) {
+        if (const CuFileError error = cufile_.HandleRegister(&file.handle, &description); error.cufile_status != 0) {
             file.handle = nullptr;
-            explanation_ = describe_cufile_error(error.cufile);
+            explanation_ = describe_cufile_error(error.cufile_status);
             release(file);
             return -EIO;
         }
@@ -79,7 +79,7 @@ class CuFileChannel final : public Channel {
     }
 
     std::int64_t transfer(const IoRequest& operation) noexcept override {
-        const CuFileHandle handle = files_[operation.file].handle;
+        const CuFileHandle handle = files_[operation.file_index].handle;
         void* mirror = as_pointer(memory_.device_buffer(operation.slot));
         const auto offset = static_cast<off_t>(operation.offset);
         const auto into = static_cast<off_t>(operation.buffer - memory_.areas()[operation.slot].data());
@@ -148,7 +148,11 @@ extern const Backend cufile_backend;
 const Backend cufile_backend{
     .name = "cufile",
     .summary = "NVIDIA's cuFile, between storage and the memory of a GPU",
-    .traits = {.stores_data = true, .needs_files = true, .direct = true, .sync = true, .gpu_memory = true},
+    .traits = {.stores_data = true,
+               .needs_files = true,
+               .supports_direct = true,
+               .supports_sync = true,
+               .transfers_gpu_memory = true},
     .check_availability = check_availability,
     .make_channel = [](const ChannelSetup& setup) -> std::unique_ptr<Channel> {
         return std::make_unique<CuFileChannel>(setup);

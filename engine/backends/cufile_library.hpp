@@ -11,8 +11,8 @@ namespace sonde::backends {
 
 /// CUfileError_t.
 struct CuFileError {
-    int cufile = 0;  ///< CUfileOpError; 0 = success
-    int cuda = 0;    ///< CUresult
+    int cufile_status = 0;  ///< CUfileOpError; 0 = success
+    int cuda_status = 0;    ///< CUresult
 };
 
 constexpr int cufile_opaque_descriptor = 1;  ///< CU_FILE_HANDLE_TYPE_OPAQUE_FD

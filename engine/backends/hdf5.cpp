@@ -45,7 +45,7 @@ class Hdf5Channel final : public Channel {
           votes_(mpi_, setup.shared_file),
           decides_(!setup.shared_file || setup.task == 0),
           memory_elements_(setup.max_length / element),
-          files_(setup.files),
+          files_(setup.file_count),
           hints_(io_settings_) {
         const HdfSize elements = memory_elements_;
         memory_space_ = hdf_.call.Screate_simple(1, &elements, nullptr);
@@ -87,8 +87,8 @@ class Hdf5Channel final : public Channel {
     int fail_transfer(const OpenHdf5File& file, const IoRequest& operation) noexcept;
     int fail(int code, std::string explanation) noexcept;
     HdfId make_access_list(const OpenRequest& request);
-    int open_file(OpenHdf5File& file, const OpenRequest& request, bool make);
-    int open_datasets(OpenHdf5File& file, std::uint64_t count, bool make);
+    int open_file(OpenHdf5File& file, const OpenRequest& request, bool must_create);
+    int open_datasets(OpenHdf5File& file, std::uint64_t count, bool must_create);
     int check_dataset(const OpenHdf5File& file, HdfId dataset, const char* name);
     int close_objects(OpenHdf5File& file);
     bool select(const OpenHdf5File& file, HdfSize start, HdfSize count) noexcept;
@@ -157,14 +157,14 @@ std::string rephrase(const std::string& path, std::string explanation) {
     return explanation;
 }
 
-int Hdf5Channel::open_file(OpenHdf5File& file, const OpenRequest& request, bool make) {
+int Hdf5Channel::open_file(OpenHdf5File& file, const OpenRequest& request, bool must_create) {
     const HdfId list = make_access_list(request);
     if (list < 0) {
         return -EIO;
     }
     const unsigned make_flags = request.exclusive ? hdf_exclusive : hdf_truncate;
-    file.id = make ? hdf_.call.Fcreate(request.path.c_str(), make_flags, hdf_default, list)
-                   : hdf_.call.Fopen(request.path.c_str(), request.write ? hdf_read_write : hdf_read_only, list);
+    file.id = must_create ? hdf_.call.Fcreate(request.path.c_str(), make_flags, hdf_default, list)
+                          : hdf_.call.Fopen(request.path.c_str(), request.write ? hdf_read_write : hdf_read_only, list);
     int result = 0;
     if (file.id < 0) {
         result = fail();
@@ -179,15 +179,15 @@ int Hdf5Channel::open(std::uint16_t index, const OpenRequest& request) {
     explanation_.clear();
     file.dataset_bytes = request.blocks.stride;
     file.path = request.path;
-    const int make = votes_.any_yes(decides_ && must_create_file(request));
-    if (make < 0) {
-        return make;
+    const int create_vote = votes_.any_yes(decides_ && must_create_file(request));
+    if (create_vote < 0) {
+        return create_vote;
     }
-    int result = open_file(file, request, make != 0);
+    int result = open_file(file, request, create_vote != 0);
     if (result == 0) {
         const HdfSize elements = file.dataset_bytes / element;
         file.data_space = hdf_.call.Screate_simple(1, &elements, nullptr);
-        result = open_datasets(file, request.size / file.dataset_bytes, make != 0);
+        result = open_datasets(file, request.size / file.dataset_bytes, create_vote != 0);
     }
     // All tasks have the file open, or none.
     const int failed = votes_.any_yes(result < 0);
@@ -200,9 +200,9 @@ int Hdf5Channel::open(std::uint16_t index, const OpenRequest& request) {
     return result;
 }
 
-int Hdf5Channel::open_datasets(OpenHdf5File& file, std::uint64_t count, bool make) {
+int Hdf5Channel::open_datasets(OpenHdf5File& file, std::uint64_t count, bool must_create) {
     HdfId list = hdf_default;
-    if (make && io_settings_.chunk > 0) {
+    if (must_create && io_settings_.chunk > 0) {
         const HdfSize elements = io_settings_.chunk / element;
         list = hdf_.call.Pcreate(hdf_.dataset_create);
         hdf_.call.Pset_chunk(list, 1, &elements);
@@ -211,17 +211,17 @@ int Hdf5Channel::open_datasets(OpenHdf5File& file, std::uint64_t count, bool mak
     for (std::uint64_t number = 0; number < count && result == 0; ++number) {
         std::array<char, 48> name{};
         std::snprintf(name.data(), name.size(), "Dataset-0000.%04llu", static_cast<unsigned long long>(number));
-        const HdfId dataset = make ? hdf_.call.Dcreate2(file.id, name.data(), hdf_.element_type, file.data_space,
-                                                        hdf_default, list, hdf_default)
-                                   : hdf_.call.Dopen2(file.id, name.data(), hdf_default);
-        if (dataset < 0 && make) {
+        const HdfId dataset = must_create ? hdf_.call.Dcreate2(file.id, name.data(), hdf_.element_type, file.data_space,
+                                                               hdf_default, list, hdf_default)
+                                          : hdf_.call.Dopen2(file.id, name.data(), hdf_default);
+        if (dataset < 0 && must_create) {
             result = fail();
         } else if (dataset < 0) {
             result = fail(ENODATA, "the file has no dataset " + std::string(name.data()) +
                                        ": it was written with fewer segments, or by another program");
         } else {
             file.datasets.push_back(dataset);
-            result = make ? 0 : check_dataset(file, dataset, name.data());
+            result = must_create ? 0 : check_dataset(file, dataset, name.data());
         }
     }
     if (list != hdf_default) {
@@ -291,7 +291,7 @@ bool Hdf5Channel::select(const OpenHdf5File& file, HdfSize start, HdfSize count)
 }
 
 std::int64_t Hdf5Channel::transfer(const IoRequest& operation) noexcept {
-    const OpenHdf5File& file = files_[operation.file];
+    const OpenHdf5File& file = files_[operation.file_index];
     const std::uint64_t number = operation.offset / file.dataset_bytes;
     if (number >= file.datasets.size()) {
         return operation.is_write ? -EINVAL : 0;
@@ -312,7 +312,7 @@ Availability check_availability(const std::string& /*directory*/) {
     return {why.empty(), why};
 }
 
-std::unique_ptr<Channel> make(const ChannelSetup& setup) {
+std::unique_ptr<Channel> make_channel(const ChannelSetup& setup) {
     if (setup.mpi == nullptr) {
         throw std::runtime_error(
             "the backend hdf5 needs MPI, and this run was formed without it: start it by mpiexec or srun with --mpi");
@@ -326,9 +326,12 @@ extern const Backend hdf5_backend;
 const Backend hdf5_backend{
     .name = "hdf5",
     .summary = "HDF5 datasets as IOR writes them, through MPI-IO, independent or collective",
-    .traits = {.collective = true, .mpi = true, .dataset_element = element, .chunks = true},
+    .traits = {.supports_collective = true,
+               .needs_mpi = true,
+               .dataset_element_bytes = element,
+               .supports_chunks = true},
     .check_availability = check_availability,
-    .make_channel = make,
+    .make_channel = make_channel,
 };
 
 }  // namespace sonde::backends

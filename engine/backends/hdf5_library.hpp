@@ -23,9 +23,9 @@ constexpr int hdf_innermost_first = 0;  ///< H5E_WALK_UPWARD
 /// H5E_error2_t.
 struct HdfError {
     HdfId error_class, major, minor;
-    unsigned line;
+    unsigned source_line;
     const char* function;
-    const char* file;
+    const char* source_file;
     const char* description;
 };
 

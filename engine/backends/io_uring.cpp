@@ -88,8 +88,8 @@ class UringChannel final : public Channel {
     io_uring ring_{};
     unsigned flags_ = 0;
     bool fixed_buffers_ = false, fixed_files_ = false;
-    bool started_ = false;  ///< the ring takes operations (it is made disabled)
-    unsigned open_ = 0;     ///< files
+    bool is_ring_ready_ = false;    ///< the ring takes operations (it is made disabled)
+    unsigned open_file_count_ = 0;  ///< files
     unsigned depth_ = 1, in_flight_ = 0;
     int ring_error_ = 0;  ///< errno that made the ring unusable: all that is in flight fails with it
     std::vector<int> descriptors_;
@@ -103,7 +103,7 @@ class UringChannel final : public Channel {
 UringChannel::UringChannel(const ChannelSetup& setup)
     : io_settings_(*setup.io),
       depth_(static_cast<unsigned>(std::max(1, setup.io->queue_depth))),
-      descriptors_(setup.files, -1),
+      descriptors_(setup.file_count, -1),
       sync_each_(setup.io->fsync == plan::Fsync::per_op),
       slot_states_(depth_, 0),
       written_(sync_each_ ? depth_ : 0, 0) {
@@ -159,14 +159,14 @@ void UringChannel::register_files() {
 
 /// The ring belongs to the thread that enables it, so that waits until the task's own thread opens its first file.
 int UringChannel::register_ring_in_thread() {
-    if (!started_ && (flags_ & ring_disabled) != 0) {
+    if (!is_ring_ready_ && (flags_ & ring_disabled) != 0) {
         // Some builds of liburing forget to export their function for this.
         constexpr int enable = 12;  // IORING_REGISTER_ENABLE_RINGS
         if (::syscall(SYS_io_uring_register, ring_.ring_fd, enable, nullptr, 0) != 0) {
             return -errno;
         }
     }
-    started_ = true;
+    is_ring_ready_ = true;
     // Saves a look-up of the ring's descriptor in every call; a kernel without it loses nothing else.
     io_uring_register_ring_fd(&ring_);
     return 0;
@@ -177,7 +177,7 @@ void UringChannel::unregister_ring_from_thread() noexcept {
 }
 
 int UringChannel::open(std::uint16_t file, const OpenRequest& request) {
-    if (open_ == 0) {
+    if (open_file_count_ == 0) {
         const int failed = register_ring_in_thread();
         if (failed != 0) {
             return failed;
@@ -185,7 +185,7 @@ int UringChannel::open(std::uint16_t file, const OpenRequest& request) {
     }
     const int descriptor = open_file(io_settings_, request);
     if (descriptor < 0) {
-        if (open_ == 0) {
+        if (open_file_count_ == 0) {
             unregister_ring_from_thread();
         }
         return descriptor;
@@ -198,7 +198,7 @@ int UringChannel::open(std::uint16_t file, const OpenRequest& request) {
         }
     }
     descriptors_.at(file) = descriptor;
-    ++open_;
+    ++open_file_count_;
     return 0;
 }
 
@@ -214,14 +214,14 @@ int UringChannel::close(std::uint16_t file) {
     }
     const int result = close_file(descriptor);
     descriptor = -1;
-    if (--open_ == 0) {
+    if (--open_file_count_ == 0) {
         unregister_ring_from_thread();
     }
     return result;
 }
 
 void UringChannel::prepare_entry(const IoRequest& operation, io_uring_sqe* entry) noexcept {
-    const int file = fixed_files_ ? operation.file : descriptors_[operation.file];
+    const int file = fixed_files_ ? operation.file_index : descriptors_[operation.file_index];
     const auto slot = static_cast<int>(operation.slot);
     if (fixed_buffers_ && operation.is_write) {
         io_uring_prep_write_fixed(entry, file, operation.buffer, operation.length, operation.offset, slot);
@@ -241,7 +241,7 @@ void UringChannel::prepare_entry(const IoRequest& operation, io_uring_sqe* entry
 /// The kernel starts the linked fsync when the write has succeeded in full, and cancels it otherwise.
 void UringChannel::prepare_sync(const IoRequest& operation) noexcept {
     io_uring_sqe* entry = io_uring_get_sqe(&ring_);
-    io_uring_prep_fsync(entry, fixed_files_ ? operation.file : descriptors_[operation.file], 0);
+    io_uring_prep_fsync(entry, fixed_files_ ? operation.file_index : descriptors_[operation.file_index], 0);
     if (fixed_files_) {
         entry->flags |= IOSQE_FIXED_FILE;
     }
@@ -377,7 +377,7 @@ Availability check_availability(const std::string& /*directory*/) {
     return {};
 }
 
-std::unique_ptr<Channel> make(const ChannelSetup& setup) {
+std::unique_ptr<Channel> make_channel(const ChannelSetup& setup) {
     return std::make_unique<UringChannel>(setup);
 }
 
@@ -387,9 +387,9 @@ extern const Backend io_uring_backend;
 const Backend io_uring_backend{
     .name = "io_uring",
     .summary = "asynchronous I/O with a queue, registered buffers and files",
-    .traits = {.queue = true, .direct = true, .sync = true, .polling = true},
+    .traits = {.supports_queue = true, .supports_direct = true, .supports_sync = true, .supports_polling = true},
     .check_availability = check_availability,
-    .make_channel = make,
+    .make_channel = make_channel,
 };
 
 }  // namespace sonde::backends

@@ -113,7 +113,7 @@ int find_fault_errno(const MappedFile& file, const IoRequest& operation, const s
 class MmapChannel final : public Channel {
  public:
     explicit MmapChannel(const ChannelSetup& setup)
-        : io_settings_(*setup.io), files_(setup.files), sync_each_(setup.io->fsync == plan::Fsync::per_op) {
+        : io_settings_(*setup.io), files_(setup.file_count), sync_each_(setup.io->fsync == plan::Fsync::per_op) {
         install_fault_guard();
     }
     ~MmapChannel() override {
@@ -171,7 +171,7 @@ class MmapChannel final : public Channel {
     }
 
     std::int64_t transfer(const IoRequest& operation) noexcept override {
-        MappedFile& file = files_[operation.file];
+        MappedFile& file = files_[operation.file_index];
         const std::uint64_t end = operation.offset + operation.length;
         auto bytes = static_cast<std::int64_t>(operation.length);
         if (end > std::min(file.mapped_bytes, file.size)) {
@@ -265,7 +265,7 @@ Availability check_availability(const std::string& directory) {
                        "); use the backend posix there."};
 }
 
-std::unique_ptr<Channel> make(const ChannelSetup& setup) {
+std::unique_ptr<Channel> make_channel(const ChannelSetup& setup) {
     if (setup.io->direct) {
         throw std::runtime_error(
             "The backend mmap works through the page cache, so it cannot do direct I/O: leave out io.direct, or use "
@@ -286,7 +286,7 @@ const Backend mmap_backend{
     .summary = "files mapped into memory, bytes moved by memcpy",
     .traits = {},
     .check_availability = check_availability,
-    .make_channel = make,
+    .make_channel = make_channel,
 };
 
 }  // namespace sonde::backends

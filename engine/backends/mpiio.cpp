@@ -20,7 +20,7 @@ class MpiioChannel final : public Channel {
         : mpi_(*static_cast<const SondeMpiModule*>(setup.mpi)),
           io_settings_(*setup.io),
           votes_(mpi_, io_settings_.collective),
-          files_(setup.files),
+          files_(setup.file_count),
           hints_(io_settings_) {}
     ~MpiioChannel() override {
         // Closing a common file takes all tasks. One that is destroyed while open belongs to a run that is ending
@@ -120,7 +120,7 @@ std::int64_t MpiioChannel::to_view_offset(const OpenMpiFile& file, const IoReque
 }
 
 std::int64_t MpiioChannel::transfer(const IoRequest& operation) noexcept {
-    const OpenMpiFile& file = files_[operation.file];
+    const OpenMpiFile& file = files_[operation.file_index];
     const std::int64_t position = to_view_offset(file, operation);
     if (position < 0) {
         return position;
@@ -143,7 +143,7 @@ Availability check_availability(const std::string& /*directory*/) {
     return {why.empty(), why};
 }
 
-std::unique_ptr<Channel> make(const ChannelSetup& setup) {
+std::unique_ptr<Channel> make_channel(const ChannelSetup& setup) {
     if (setup.mpi == nullptr) {
         throw std::runtime_error(
             "the backend mpiio needs MPI, and this run was formed without it: start it by mpiexec or "
@@ -175,9 +175,9 @@ extern const Backend mpiio_backend;
 const Backend mpiio_backend{
     .name = "mpiio",
     .summary = "MPI-IO, independent or collective, with hints and file views",
-    .traits = {.collective = true, .mpi = true, .views = true},
+    .traits = {.supports_collective = true, .needs_mpi = true, .supports_views = true},
     .check_availability = check_availability,
-    .make_channel = make,
+    .make_channel = make_channel,
 };
 
 }  // namespace sonde::backends

@@ -56,8 +56,8 @@ class S3NameOperations final : public NameOperations {
         const std::string key = key_of(parent, name);
         objects::StoreRequest call;
         call.key = key;
-        call.into = into;
-        call.first = 0;
+        call.destination = into;
+        call.first_byte = 0;
         return client_.perform(call);
     }
     int remove_file(Directory parent, const char* name) noexcept override {

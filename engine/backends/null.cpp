@@ -56,7 +56,8 @@ class NullChannel final : public Channel {
     int stat(Directory /*root*/, const char* /*path*/) noexcept override { return 0; }
     int remove(Directory /*root*/, const char* /*path*/) noexcept override { return 0; }
 
-    // Operations on the names of a tree; leave it out, and `names` out of the traits below, when the storage has none.
+    // Operations on the names of a tree; leave it out, and `supports_trees` out of the traits below, when the storage
+    // has none.
     NameOperations* name_operations() override { return &name_operations_; }
 
     // The hot path. Return what really moved: fewer bytes than asked is allowed (the engine continues), 0 means end of
@@ -73,7 +74,11 @@ extern const Backend null_backend;
 const Backend null_backend{
     .name = "null",
     .summary = "moves nothing: the cost of the engine itself",
-    .traits = {.stores_data = false, .needs_files = false, .direct = true, .sync = true, .names = true},
+    .traits = {.stores_data = false,
+               .needs_files = false,
+               .supports_direct = true,
+               .supports_sync = true,
+               .supports_trees = true},
     // Ask the machine, not the build: kernel features, permissions, services. Say what would help.
     .check_availability = [](const std::string&) { return Availability{}; },
     .make_channel = [](const ChannelSetup& setup) -> std::unique_ptr<Channel> {

@@ -98,7 +98,7 @@ int sync_file(int descriptor) {
 namespace {
 
 /// Tasks that share a file all come here: only ever growing makes the order in which they do it irrelevant.
-int grow(int descriptor, off_t bytes) {
+int extend_file(int descriptor, off_t bytes) {
     struct stat status {};
     if (::fstat(descriptor, &status) != 0) {
         return -errno;
@@ -114,7 +114,7 @@ int grow(int descriptor, off_t bytes) {
     return 0;
 }
 
-int reserve(int descriptor, int mode, off_t bytes) {
+int reserve_blocks(int descriptor, int mode, off_t bytes) {
     while (::fallocate(descriptor, mode, 0, bytes) != 0) {
         if (errno != EINTR) {
             return -errno;
@@ -135,11 +135,11 @@ int preallocate(int descriptor, plan::Preallocate kind, std::uint64_t bytes) {
     const auto length = static_cast<off_t>(bytes);
     switch (kind) {
         case plan::Preallocate::truncate:
-            return grow(descriptor, length);
+            return extend_file(descriptor, length);
         case plan::Preallocate::fallocate:
-            return reserve(descriptor, 0, length);
+            return reserve_blocks(descriptor, 0, length);
         case plan::Preallocate::unwritten:
-            return reserve(descriptor, FALLOC_FL_KEEP_SIZE, length);
+            return reserve_blocks(descriptor, FALLOC_FL_KEEP_SIZE, length);
         case plan::Preallocate::none:
             break;
     }

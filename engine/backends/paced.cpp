@@ -25,7 +25,7 @@ class RateProfile {
     }
 
     /// End of a move of `bytes` that starts at `start` (ns; fractions kept). Without a schedule moves take no time.
-    double end_of(double start, double bytes) const {
+    double transfer_end(double start, double bytes) const {
         double now = start;
         for (std::size_t i = 0; i < steps_.size(); ++i) {
             const bool last = i + 1 == steps_.size();
@@ -62,7 +62,7 @@ class RateProfile {
     bool ramp_;
 };
 
-constexpr double end_of_time = 4e18;  ///< ns, 126 years: later times count as this one, and nothing overflows
+constexpr double latest_time = 4e18;  ///< ns, 126 years: later times count as this one, and nothing overflows
 
 class PacedChannel final : public Channel, private NameOperations {
  public:
@@ -83,36 +83,38 @@ class PacedChannel final : public Channel, private NameOperations {
     NameOperations* name_operations() override { return this; }
 
     bool advance_virtual_time(std::int64_t ns) noexcept override {
-        now_ += paced_.virtual_clock ? static_cast<double>(ns) : 0;
+        virtual_time_ += paced_.virtual_clock ? static_cast<double>(ns) : 0;
         return paced_.virtual_clock;
     }
     void begin_timed_part() noexcept override {
         begin_ns_ = meters::Clock::monotonic_ns();
-        server_free_ = now_ = 0;
-        count_ = head_ = 0;
+        server_free_time_ = virtual_time_ = 0;
+        pending_count_ = first_pending_ = 0;
     }
-    std::int64_t virtual_time_ns() const noexcept override { return std::llround(std::min(now_, end_of_time)); }
+    std::int64_t virtual_time_ns() const noexcept override {
+        return std::llround(std::min(virtual_time_, latest_time));
+    }
 
     std::int64_t transfer(const IoRequest& operation) noexcept override {
-        const Pending done = schedule(operation);
-        wait_for(done.due);
+        const PendingOperation done = schedule(operation);
+        wait_for(done.completion_time);
         return done.result;
     }
     bool submit(const IoRequest& operation) noexcept override {
-        if (count_ == pending_.size()) {
+        if (pending_count_ == pending_.size()) {
             return false;
         }
-        pending_[(head_ + count_++) % pending_.size()] = schedule(operation);
+        pending_[(first_pending_ + pending_count_++) % pending_.size()] = schedule(operation);
         return true;
     }
     std::size_t reap(std::span<Completion> done) noexcept override {
-        if (count_ == 0 || done.empty()) {
+        if (pending_count_ == 0 || done.empty()) {
             return 0;
         }
-        const Pending first = pending_[head_];
-        head_ = (head_ + 1) % pending_.size();
-        --count_;
-        wait_for(first.due);
+        const PendingOperation first = pending_[first_pending_];
+        first_pending_ = (first_pending_ + 1) % pending_.size();
+        --pending_count_;
+        wait_for(first.completion_time);
         done[0] = {first.slot, first.result};
         return 1;
     }
@@ -163,18 +165,18 @@ class PacedChannel final : public Channel, private NameOperations {
     }
     int sync_file_system(Directory /*directory*/) noexcept override { return delay_name_operation(); }
 
-    struct Pending {
-        double due = 0;
+    struct PendingOperation {
+        double completion_time = 0;
         std::uint32_t slot = 0;
         std::int64_t result = 0;
     };
 
     /// One server moves the bytes of one operation after the other; the latency is added to each and overlaps.
-    Pending schedule(const IoRequest& operation) noexcept {
-        server_free_ = rate_profile_.end_of(std::max(server_free_, now_), operation.length);
-        const bool fails = paced_.fail_after && issued_++ >= *paced_.fail_after;
+    PendingOperation schedule(const IoRequest& operation) noexcept {
+        server_free_time_ = rate_profile_.transfer_end(std::max(server_free_time_, virtual_time_), operation.length);
+        const bool fails = paced_.fail_after && issued_operations_++ >= *paced_.fail_after;
         const plan::Nanoseconds delay = paced_.latency + (operation.length > 0 ? paced_.delays.transfer : 0);
-        return {server_free_ + (has_delays_ ? static_cast<double>(delay) : 0.0), operation.slot,
+        return {server_free_time_ + (has_delays_ ? static_cast<double>(delay) : 0.0), operation.slot,
                 fails ? -static_cast<std::int64_t>(paced_.fail_errno) : static_cast<std::int64_t>(operation.length)};
     }
     /// An operation without data takes the latency.
@@ -182,26 +184,26 @@ class PacedChannel final : public Channel, private NameOperations {
     std::int64_t delay_transfer(std::size_t bytes) noexcept {
         IoRequest operation;
         operation.length = static_cast<std::uint32_t>(bytes);
-        const Pending done = schedule(operation);
-        wait_for(done.due);
+        const PendingOperation done = schedule(operation);
+        wait_for(done.completion_time);
         return done.result;
     }
     /// Time that passes outside the schedule. With the real clock it begins now, not when the last operation ended.
     int delay(plan::Nanoseconds delay) noexcept {
         if (delay > 0 && has_delays_) {
             if (!paced_.virtual_clock) {
-                now_ = std::max(now_, static_cast<double>(meters::Clock::monotonic_ns() - begin_ns_));
+                virtual_time_ = std::max(virtual_time_, static_cast<double>(meters::Clock::monotonic_ns() - begin_ns_));
             }
-            wait_for(now_ + static_cast<double>(delay));
+            wait_for(virtual_time_ + static_cast<double>(delay));
         }
         return 0;
     }
     void wait_for(double due) noexcept {
-        now_ = std::max(now_, due);
+        virtual_time_ = std::max(virtual_time_, due);
         if (paced_.virtual_clock) {
             return;
         }
-        const std::int64_t target = begin_ns_ + std::llround(std::min(due, end_of_time));
+        const std::int64_t target = begin_ns_ + std::llround(std::min(due, latest_time));
         const timespec until{target / 1'000'000'000, target % 1'000'000'000};
         while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) {
         }
@@ -210,11 +212,11 @@ class PacedChannel final : public Channel, private NameOperations {
     const plan::Paced& paced_;
     bool has_delays_;  ///< this task has latency and delays
     RateProfile rate_profile_;
-    std::vector<Pending> pending_;
-    std::size_t head_ = 0, count_ = 0;
-    double server_free_ = 0, now_ = 0;
+    std::vector<PendingOperation> pending_;
+    std::size_t first_pending_ = 0, pending_count_ = 0;
+    double server_free_time_ = 0, virtual_time_ = 0;
     std::int64_t begin_ns_ = 0;
-    std::uint64_t issued_ = 0;
+    std::uint64_t issued_operations_ = 0;
 };
 
 }  // namespace
@@ -225,11 +227,11 @@ const Backend paced_backend{
     .summary = "completes operations on an exactly known schedule: tests the arithmetic",
     .traits = {.stores_data = false,
                .needs_files = false,
-               .queue = true,
-               .direct = true,
-               .sync = true,
-               .names = true,
-               .virtual_time = true},
+               .supports_queue = true,
+               .supports_direct = true,
+               .supports_sync = true,
+               .supports_trees = true,
+               .supports_virtual_time = true},
     .check_availability = [](const std::string&) { return Availability{}; },
     .make_channel = [](const ChannelSetup& setup) -> std::unique_ptr<Channel> {
         return std::make_unique<PacedChannel>(setup);

@@ -42,7 +42,7 @@ class PnetcdfChannel final : public Channel {
           votes_(mpi_, setup.shared_file),
           decides_(!setup.shared_file || setup.task == 0),
           row_bytes_(setup.max_length),
-          files_(setup.files),
+          files_(setup.file_count),
           hints_(io_settings_) {}
     ~PnetcdfChannel() override {
         // Closing a common file takes all tasks. One that is destroyed while open belongs to a run that ends badly.
@@ -71,9 +71,9 @@ class PnetcdfChannel final : public Channel {
 
     int fail(int code) noexcept;
     int fail(int code, std::string explanation) noexcept;
-    int open_file(OpenDataset& file, const OpenRequest& request, bool make);
-    int make_variable(OpenDataset& file);
-    int find_variable(OpenDataset& file, const OpenRequest& request);
+    int open_file(OpenDataset& file, const OpenRequest& request, bool must_create);
+    int create_variable(OpenDataset& file);
+    int open_variable(OpenDataset& file, const OpenRequest& request);
 
     const SondeMpiModule& mpi_;
     const PnetcdfFunctions& nc_;
@@ -96,15 +96,15 @@ int PnetcdfChannel::fail(int code, std::string explanation) noexcept {
     return -code;
 }
 
-int PnetcdfChannel::open_file(OpenDataset& file, const OpenRequest& request, bool make) {
+int PnetcdfChannel::open_file(OpenDataset& file, const OpenRequest& request, bool must_create) {
     SondeMpiFileRequest group{};
     group.path = request.path.c_str();
     group.shared = static_cast<int>(votes_.is_common());
     hints_.add_to(group);
-    const int mode = make ? nc_offsets_64_bit | (request.exclusive ? nc_exclusive : nc_truncate)
-                          : (request.write ? nc_read_write : nc_read_only);
+    const int mode = must_create ? nc_offsets_64_bit | (request.exclusive ? nc_exclusive : nc_truncate)
+                                 : (request.write ? nc_read_write : nc_read_only);
     int code = 0;
-    if (mpi_.open_dataset(make ? nc_.create : nc_.open, mode, &file.id, &group, &code) != 0) {
+    if (mpi_.open_dataset(must_create ? nc_.create : nc_.open, mode, &file.id, &group, &code) != 0) {
         return fail(EOPNOTSUPP, mpi_.last_error_message());
     }
     if (code != 0) {
@@ -118,10 +118,10 @@ int PnetcdfChannel::open_file(OpenDataset& file, const OpenRequest& request, boo
     if (code != 0) {
         return fail(code);
     }
-    return make ? make_variable(file) : find_variable(file, request);
+    return must_create ? create_variable(file) : open_variable(file, request);
 }
 
-int PnetcdfChannel::make_variable(OpenDataset& file) {
+int PnetcdfChannel::create_variable(OpenDataset& file) {
     const std::pair<const char*, NcSize> lengths[dimensions] = {
         {"segments_times_np", nc_unlimited},
         {"number_of_transfers", static_cast<NcSize>(file.block / row_bytes_)},
@@ -142,7 +142,7 @@ int PnetcdfChannel::make_variable(OpenDataset& file) {
 }
 
 /// Checks that the variable is one that a phase of the same geometry has written, and holds all that will be read.
-int PnetcdfChannel::find_variable(OpenDataset& file, const OpenRequest& request) {
+int PnetcdfChannel::open_variable(OpenDataset& file, const OpenRequest& request) {
     int type = 0, count = 0;
     if (nc_.inq_varid(file.id, variable_name, &file.variable) != 0 ||
         nc_.inq_vartype(file.id, file.variable, &type) != 0 || type != nc_byte ||
@@ -179,11 +179,11 @@ int PnetcdfChannel::open(std::uint16_t index, const OpenRequest& request) {
     explanation_.clear();
     file.block = request.blocks.length;
     file.path = request.path;
-    const int make = votes_.any_yes(decides_ && must_create_file(request));
-    if (make < 0) {
-        return make;
+    const int create_vote = votes_.any_yes(decides_ && must_create_file(request));
+    if (create_vote < 0) {
+        return create_vote;
     }
-    int result = open_file(file, request, make != 0);
+    int result = open_file(file, request, create_vote != 0);
     // All tasks have the file open, or none.
     int failed = votes_.any_yes(result < 0);
     if (failed == 0 && !io_settings_.collective) {
@@ -221,7 +221,7 @@ int PnetcdfChannel::close(std::uint16_t index) {
 }
 
 std::int64_t PnetcdfChannel::transfer(const IoRequest& operation) noexcept {
-    const OpenDataset& file = files_[operation.file];
+    const OpenDataset& file = files_[operation.file_index];
     const std::array<NcSize, dimensions> start{static_cast<NcSize>(operation.offset / file.block),
                                                static_cast<NcSize>(operation.offset % file.block / row_bytes_), 0};
     const std::array<NcSize, dimensions> count{1, 1, static_cast<NcSize>(operation.length)};
@@ -248,7 +248,7 @@ Availability check_availability(const std::string& /*directory*/) {
     return {why.empty(), why};
 }
 
-std::unique_ptr<Channel> make(const ChannelSetup& setup) {
+std::unique_ptr<Channel> make_channel(const ChannelSetup& setup) {
     if (setup.mpi == nullptr) {
         throw std::runtime_error(
             "the backend pnetcdf needs MPI, and this run was formed without it: start it by mpiexec or srun with "
@@ -263,14 +263,14 @@ extern const Backend pnetcdf_backend;
 const Backend pnetcdf_backend{
     .name = "pnetcdf",
     .summary = "a variable of a netCDF file as IOR writes it, through PnetCDF, independent or collective",
-    .traits = {.collective = true,
-               .mpi = true,
-               .dataset_element = 1,
-               .rows = true,
+    .traits = {.supports_collective = true,
+               .needs_mpi = true,
+               .dataset_element_bytes = 1,
+               .has_transfer_dimension = true,
                // PnetCDF 1.12 over ompio of Open MPI 4.1 returns success for a write that gets no space.
                .hides_write_errors = is_ompio_used},
     .check_availability = check_availability,
-    .make_channel = make,
+    .make_channel = make_channel,
 };
 
 }  // namespace sonde::backends

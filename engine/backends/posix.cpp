@@ -11,7 +11,9 @@ namespace {
 class PosixChannel final : public Channel {
  public:
     explicit PosixChannel(const ChannelSetup& setup)
-        : io_settings_(*setup.io), descriptors_(setup.files, -1), fsync_each_(setup.io->fsync == plan::Fsync::per_op) {}
+        : io_settings_(*setup.io),
+          descriptors_(setup.file_count, -1),
+          fsync_each_(setup.io->fsync == plan::Fsync::per_op) {}
     ~PosixChannel() override {
         for (const int descriptor : descriptors_) {
             if (descriptor >= 0) {
@@ -52,13 +54,13 @@ class PosixChannel final : public Channel {
  private:
     template <bool write>
     std::int64_t transfer_once(const IoRequest& operation) const noexcept {
-        const SyscallFile file(descriptors_[operation.file]);
+        const SyscallFile file(descriptors_[operation.file_index]);
         std::int64_t moved = file.transfer_once<write>(operation.buffer, operation.length, operation.offset);
         if (moved < 0) [[unlikely]] {
             moved = file.retry_if_interrupted<write>(moved, operation.buffer, operation.length, operation.offset);
         }
         if (write && fsync_each_ && moved >= 0) {
-            const int result = sync_file(descriptors_[operation.file]);
+            const int result = sync_file(descriptors_[operation.file_index]);
             return result < 0 ? result : moved;
         }
         return moved;
@@ -76,7 +78,11 @@ extern const Backend posix_backend;
 const Backend posix_backend{
     .name = "posix",
     .summary = "pread and pwrite, buffered or direct",
-    .traits = {.stores_data = true, .needs_files = true, .direct = true, .sync = true, .names = true},
+    .traits = {.stores_data = true,
+               .needs_files = true,
+               .supports_direct = true,
+               .supports_sync = true,
+               .supports_trees = true},
     .check_availability = [](const std::string&) { return Availability{}; },
     .make_channel = [](const ChannelSetup& setup) -> std::unique_ptr<Channel> {
         return std::make_unique<PosixChannel>(setup);

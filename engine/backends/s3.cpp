@@ -17,7 +17,7 @@ class S3Channel final : public Channel {
         : settings_(objects::read_store_settings(setup.target->path, setup.target->s3.value_or(plan::ObjectStore{}))),
           client_(settings_, static_cast<std::size_t>(setup.task)),
           length_(setup.max_length),
-          objects_(setup.files) {
+          objects_(setup.file_count) {
         if (setup.io->queue_depth > 1) {
             queue_ = std::make_unique<S3Queue>(settings_, setup.task, setup.io->queue_depth);
         }
@@ -30,7 +30,7 @@ class S3Channel final : public Channel {
     int close(std::uint16_t file) override { return store_failure(objects_[file].close(client_), objects_[file]); }
 
     std::int64_t transfer(const IoRequest& operation) noexcept override {
-        S3Object& object = objects_[operation.file];
+        S3Object& object = objects_[operation.file_index];
         const std::int64_t moved = client_.perform(object.make_request(operation, query_));
         if (moved < 0) {
             failure_ = client_.failure();
@@ -40,7 +40,7 @@ class S3Channel final : public Channel {
         return moved;
     }
     bool submit(const IoRequest& operation) noexcept override {
-        return queue_->submit(operation, objects_[operation.file]);
+        return queue_->submit(operation, objects_[operation.file_index]);
     }
     std::size_t reap(std::span<Completion> done) noexcept override {
         const std::size_t count = queue_->reap(done);
@@ -94,7 +94,11 @@ extern const Backend s3_backend;
 const Backend s3_backend{
     .name = "s3",
     .summary = "objects of an S3 service: put, get, multipart upload, head, list, delete",
-    .traits = {.stores_data = true, .needs_files = false, .queue = true, .names = true, .objects = true},
+    .traits = {.stores_data = true,
+               .needs_files = false,
+               .supports_queue = true,
+               .supports_trees = true,
+               .stores_objects = true},
     .check_availability =
         [](const std::string&) {
             std::string reason = objects::explain_missing_curl();

@@ -61,8 +61,8 @@ objects::StoreRequest S3Object::make_request(const IoRequest& operation, std::st
     objects::StoreRequest call;
     call.key = key_;
     if (!operation.is_write) {
-        call.into = {operation.buffer, operation.length};
-        call.first = static_cast<std::int64_t>(operation.offset);
+        call.destination = {operation.buffer, operation.length};
+        call.first_byte = static_cast<std::int64_t>(operation.offset);
         return call;
     }
     call.method = objects::Method::put;

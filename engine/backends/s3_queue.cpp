@@ -25,7 +25,7 @@ S3Queue::S3Queue(const objects::StoreSettings& settings, int task, int depth)
 
 S3Queue::~S3Queue() {
     for (const Slot& slot : slots_) {
-        curl_.multi_remove_handle(multi_, slot.exchange->handle());  // harmless for a handle that is not in it
+        curl_.multi_remove_handle(multi_, slot.exchange->curl_handle());  // harmless for a handle that is not in it
     }
     curl_.multi_cleanup(multi_);
 }
@@ -37,37 +37,37 @@ bool S3Queue::submit(const IoRequest& operation, S3Object& object) {
     Slot& slot = slots_[operation.slot];
     slot.operation = operation;
     slot.object = &object;
-    slot.attempts_repeated = 0;
-    slot.call = object.make_request(operation, slot.query);
-    start(slot);
+    slot.retry_count = 0;
+    slot.request = object.make_request(operation, slot.query);
+    start_request(slot);
     ++in_flight_;
     return true;
 }
 
-void S3Queue::start(Slot& slot) {
-    slot.due_ns = 0;
-    slot.exchange->prepare(slot.call);
-    curl_.multi_add_handle(multi_, slot.exchange->handle());
+void S3Queue::start_request(Slot& slot) {
+    slot.retry_at_ns = 0;
+    slot.exchange->prepare(slot.request);
+    curl_.multi_add_handle(multi_, slot.exchange->curl_handle());
 }
 
-void S3Queue::start_due_repetitions() {
+void S3Queue::start_due_retries() {
     const std::int64_t now = meters::Clock::monotonic_ns();
     for (Slot& slot : slots_) {
-        if (slot.due_ns != 0 && slot.due_ns <= now) {
-            start(slot);
+        if (slot.retry_at_ns != 0 && slot.retry_at_ns <= now) {
+            start_request(slot);
         }
     }
 }
 
-bool S3Queue::finish(Slot& slot, int code, Completion& completion) {
-    const objects::Ending ending = slot.exchange->conclude(code);
-    if (ending.value < 0 && ending.is_temporary && slot.attempts_repeated < settings_.retries) {
+bool S3Queue::finish_request(Slot& slot, int code, Completion& completion) {
+    const objects::RequestResult ending = slot.exchange->evaluate_response(code);
+    if (ending.value < 0 && ending.is_temporary && slot.retry_count < settings_.retries) {
         ++retries_;
-        slot.due_ns = meters::Clock::monotonic_ns() + objects::backoff_ms(++slot.attempts_repeated) * 1'000'000LL;
+        slot.retry_at_ns = meters::Clock::monotonic_ns() + objects::backoff_ms(++slot.retry_count) * 1'000'000LL;
         return false;
     }
     if (ending.value < 0) {
-        failure_ = objects::describe_failure(slot.exchange->failure(), slot.attempts_repeated);
+        failure_ = objects::describe_failure(slot.exchange->failure(), slot.retry_count);
     } else {
         slot.object->add_part(slot.operation, slot.exchange->entity_tag());
     }
@@ -79,7 +79,7 @@ bool S3Queue::finish(Slot& slot, int code, Completion& completion) {
 int S3Queue::wait_ms() const {
     std::int64_t next = 0;
     for (const Slot& slot : slots_) {
-        next = slot.due_ns != 0 && (next == 0 || slot.due_ns < next) ? slot.due_ns : next;
+        next = slot.retry_at_ns != 0 && (next == 0 || slot.retry_at_ns < next) ? slot.retry_at_ns : next;
     }
     constexpr std::int64_t longest = 1000;
     return next == 0 ? static_cast<int>(longest)
@@ -90,7 +90,7 @@ int S3Queue::wait_ms() const {
 std::size_t S3Queue::reap(std::span<Completion> done) {
     std::size_t count = 0;
     while (count == 0 && in_flight_ > 0) {
-        start_due_repetitions();
+        start_due_retries();
         int running = 0;
         if (curl_.multi_perform(multi_, &running) != objects::curl_ok) {
             failure_ = "libcurl cannot continue its requests";
@@ -107,7 +107,7 @@ std::size_t S3Queue::reap(std::span<Completion> done) {
             char* data = nullptr;
             curl_.easy_getinfo(easy, objects::curl_info_user_data, &data);
             curl_.multi_remove_handle(multi_, easy);
-            if (finish(*reinterpret_cast<Slot*>(data), code, done[count])) {
+            if (finish_request(*reinterpret_cast<Slot*>(data), code, done[count])) {
                 ++count;
                 --in_flight_;
             }

@@ -33,16 +33,16 @@ class S3Queue {
         std::unique_ptr<objects::Exchange> exchange;
         IoRequest operation;
         S3Object* object = nullptr;
-        objects::StoreRequest call;
+        objects::StoreRequest request;
         std::string query;
-        int attempts_repeated = 0;
-        std::int64_t due_ns = 0;  ///< of a repetition that waits; 0 = none waits
+        int retry_count = 0;
+        std::int64_t retry_at_ns = 0;  ///< of a repetition that waits; 0 = none waits
     };
 
-    void start(Slot& slot);
-    void start_due_repetitions();
+    void start_request(Slot& slot);
+    void start_due_retries();
     /// True when the operation is done; `completion` is its result.
-    bool finish(Slot& slot, int code, Completion& completion);
+    bool finish_request(Slot& slot, int code, Completion& completion);
     int wait_ms() const;
 
     const objects::StoreSettings& settings_;

@@ -10,13 +10,14 @@ namespace sonde::files {
 using nlohmann::json;
 
 bool DataState::has_file(int k) const {
-    return files.empty() || std::find(files.begin(), files.end(), k) != files.end();
+    return file_indices.empty() || std::find(file_indices.begin(), file_indices.end(), k) != file_indices.end();
 }
 
 bool DataState::covers_files_of(const DataState& other) const {
-    return suffix == other.suffix &&
-           (files.empty() || (!other.files.empty() && std::all_of(other.files.begin(), other.files.end(),
-                                                                  [this](int k) { return has_file(k); })));
+    return file_name_suffix == other.file_name_suffix &&
+           (file_indices.empty() ||
+            (!other.file_indices.empty() &&
+             std::all_of(other.file_indices.begin(), other.file_indices.end(), [this](int k) { return has_file(k); })));
 }
 
 void Dataset::add_state(DataState state) {
@@ -27,12 +28,12 @@ void Dataset::add_state(DataState state) {
 }
 
 void Dataset::forget(const std::string& suffix) {
-    std::erase_if(states_, [&suffix](const DataState& state) { return state.suffix == suffix; });
+    std::erase_if(states_, [&suffix](const DataState& state) { return state.file_name_suffix == suffix; });
 }
 
 const DataState* Dataset::find_source(const plan::Phase& phase, int k) const {
     for (auto state = states_.rbegin(); state != states_.rend(); ++state) {
-        if (state->adds_data && state->has_file(k) && state->suffix == phase.data.files.suffix &&
+        if (state->adds_data && state->has_file(k) && state->file_name_suffix == phase.data.files.suffix &&
             (phase.data_of.empty() || state->phase == phase.data_of)) {
             return &*state;
         }
@@ -40,42 +41,44 @@ const DataState* Dataset::find_source(const plan::Phase& phase, int k) const {
     return nullptr;
 }
 
-bool same_geometry(const plan::Access& a, std::uint64_t segments_a, const plan::Access& b, std::uint64_t segments_b) {
+bool is_same_geometry(const plan::Access& a, std::uint64_t segments_a, const plan::Access& b,
+                      std::uint64_t segments_b) {
     const auto key = [](const plan::Access& x, std::uint64_t segments) {
-        const bool random = x.order == plan::Order::random_permute || x.order == plan::Order::random_replace;
-        return std::tuple(x.transfer, x.block, segments, x.order, random ? x.scope : plan::Scope::task, x.stride, x.gap,
-                          x.offset, random ? x.seed : 0, x.within.value_or(0));
+        const bool random =
+            x.order == plan::AccessOrder::random_permute || x.order == plan::AccessOrder::random_replace;
+        return std::tuple(x.transfer, x.block, segments, x.order, random ? x.scope : plan::PermutationScope::task,
+                          x.stride, x.gap, x.offset, random ? x.seed : 0, x.within.value_or(0));
     };
     return key(a, segments_a) == key(b, segments_b);
 }
 
 std::uint64_t operations_in_file(const DataState& state, int task, int k, std::uint64_t per_file) {
     std::uint64_t position = static_cast<std::uint64_t>(k);
-    if (!state.files.empty()) {
-        const auto match = std::find(state.files.begin(), state.files.end(), k);
-        if (match == state.files.end()) {
+    if (!state.file_indices.empty()) {
+        const auto match = std::find(state.file_indices.begin(), state.file_indices.end(), k);
+        if (match == state.file_indices.end()) {
             return 0;
         }
-        position = static_cast<std::uint64_t>(match - state.files.begin());
+        position = static_cast<std::uint64_t>(match - state.file_indices.begin());
     }
-    const std::uint64_t done = state.operations.at(static_cast<std::size_t>(task));
+    const std::uint64_t done = state.operations_by_task.at(static_cast<std::size_t>(task));
     const std::uint64_t before = position * per_file;
     return done <= before ? 0 : std::min(per_file, done - before);
 }
 
 bool Dataset::is_verifiable(const DataState& source, const plan::Access& access, std::uint64_t segments, int k) const {
     const auto first = std::find_if(states_.begin(), states_.end(), [&](const DataState& s) { return &s == &source; });
-    const bool same = same_geometry(access, segments, source.access, source.segments);
+    const bool same = is_same_geometry(access, segments, source.access, source.segments);
     return std::all_of(first, states_.end(), [&](const DataState& s) {
-        if (!s.has_file(k) || s.suffix != source.suffix) {
+        if (!s.has_file(k) || s.file_name_suffix != source.file_name_suffix) {
             return true;
         }
-        if (!s.is_order_known || !same_geometry(s.access, s.segments, source.access, source.segments)) {
+        if (!s.is_order_known || !is_same_geometry(s.access, s.segments, source.access, source.segments)) {
             return false;
         }
         // Other operations than the writer's find one generation only in a file that is completely new.
         bool is_complete = true;
-        for (std::size_t task = 0; task < s.operations.size(); ++task) {
+        for (std::size_t task = 0; task < s.operations_by_task.size(); ++task) {
             const std::uint64_t count = s.operations_per_file();
             is_complete = is_complete && operations_in_file(s, static_cast<int>(task), k, count) == count;
         }
@@ -87,11 +90,11 @@ std::vector<workloads::WrittenGeneration> Dataset::list_generations(const DataSt
                                                                     std::uint64_t segments, int task, int k) const {
     std::vector<workloads::WrittenGeneration> list;
     for (auto state = states_.rbegin(); state != states_.rend(); ++state) {
-        if (!state->has_file(k) || state->suffix != source.suffix) {
+        if (!state->has_file(k) || state->file_name_suffix != source.file_name_suffix) {
             continue;
         }
         const std::uint64_t per_file = state->operations_per_file();
-        const bool same = same_geometry(access, segments, state->access, state->segments);
+        const bool same = is_same_geometry(access, segments, state->access, state->segments);
         const std::uint64_t count = operations_in_file(*state, task, k, per_file);
         // Another geometry reads only what has one generation.
         list.push_back({state->generation, same ? count : ~0ULL});
@@ -108,7 +111,7 @@ std::vector<ByteRange> Dataset::list_written_ranges(const DataState& source, con
     bool begun = false;
     for (auto state = states_.rbegin(); state != states_.rend(); ++state) {
         begun = begun || &*state == &source;
-        if (!begun || !state->adds_data || !state->has_file(k) || state->suffix != source.suffix) {
+        if (!begun || !state->adds_data || !state->has_file(k) || state->file_name_suffix != source.file_name_suffix) {
             continue;
         }
         if (const std::optional<ByteRange> range = find_written_range(*state, map, task, k, tasks)) {
@@ -124,14 +127,14 @@ std::vector<ByteRange> Dataset::list_written_ranges(const DataState& source, con
 int find_writer(const DataState& state, const FileMap& map, int task, std::uint64_t offset, int tasks) {
     const plan::Access& a = state.access;
     const std::uint64_t sharers = map.share_of_task(task).sharers;
-    const bool random = a.order == plan::Order::random_permute || a.order == plan::Order::random_replace;
+    const bool random = a.order == plan::AccessOrder::random_permute || a.order == plan::AccessOrder::random_replace;
     if (sharers == 1) {
         return task;
     }
-    if ((random && a.scope == plan::Scope::file) || offset < a.offset) {
+    if ((random && a.scope == plan::PermutationScope::file) || offset < a.offset) {
         return -1;
     }
-    const std::uint64_t pitch = a.order == plan::Order::stride ? a.stride : a.block + a.gap;
+    const std::uint64_t pitch = a.order == plan::AccessOrder::stride ? a.stride : a.block + a.gap;
     const std::uint64_t index = (offset - a.offset) / pitch % sharers;
     for (int other = 0; other < tasks; ++other) {
         if (map.file_number(other, 0) == map.file_number(task, 0) && map.share_of_task(other).index == index) {
@@ -157,10 +160,10 @@ std::optional<ByteRange> find_written_range(const DataState& state, const FileMa
         }
     }
     const bool one_block = share.sharers * state.segments == 1;
-    const bool holes = a.order == plan::Order::random_replace ||
-                       (a.order == plan::Order::stride ? a.stride > a.transfer && per_file * share.sharers > 1
-                                                       : a.gap > 0 && !one_block);
-    if (holes || (!complete && a.order != plan::Order::sequential)) {
+    const bool holes = a.order == plan::AccessOrder::random_replace ||
+                       (a.order == plan::AccessOrder::stride ? a.stride > a.transfer && per_file * share.sharers > 1
+                                                             : a.gap > 0 && !one_block);
+    if (holes || (!complete && a.order != plan::AccessOrder::sequential)) {
         return std::nullopt;
     }
     if (complete) {
@@ -179,9 +182,9 @@ json Dataset::to_json() const {
               {s.access.transfer, s.access.block, static_cast<int>(s.access.order), static_cast<int>(s.access.scope),
                s.access.stride, s.access.gap, s.access.offset, s.access.seed}},
              {"segments", s.segments},
-             {"suffix", s.suffix},
-             {"files", s.files},
-             {"operations", s.operations},
+             {"suffix", s.file_name_suffix},
+             {"files", s.file_indices},
+             {"operations", s.operations_by_task},
              {"exact", s.is_order_known},
              {"extends", s.adds_data},
              {"fresh", s.replaces_files},
@@ -196,10 +199,10 @@ namespace {
 /// written is no longer known: the state is as after writes at random offsets.
 void forget_order(DataState& state) {
     const std::uint64_t each = state.operations_per_file();
-    const bool is_complete = std::all_of(state.operations.begin(), state.operations.end(),
+    const bool is_complete = std::all_of(state.operations_by_task.begin(), state.operations_by_task.end(),
                                          [each](std::uint64_t count) { return each > 0 && count % each == 0; });
-    if (state.access.order == plan::Order::random_permute && !is_complete) {
-        state.access.order = plan::Order::random_replace;
+    if (state.access.order == plan::AccessOrder::random_permute && !is_complete) {
+        state.access.order = plan::AccessOrder::random_replace;
         state.is_order_known = false;
     }
 }
@@ -215,16 +218,16 @@ Dataset Dataset::from_json(const json& list) {
         const json& a = item.at("access");
         s.access.transfer = a.at(0);
         s.access.block = a.at(1);
-        s.access.order = static_cast<plan::Order>(a.at(2).get<int>());
-        s.access.scope = static_cast<plan::Scope>(a.at(3).get<int>());
+        s.access.order = static_cast<plan::AccessOrder>(a.at(2).get<int>());
+        s.access.scope = static_cast<plan::PermutationScope>(a.at(3).get<int>());
         s.access.stride = a.at(4);
         s.access.gap = a.at(5);
         s.access.offset = a.at(6);
         s.access.seed = a.at(7);
         s.segments = item.at("segments");
-        s.suffix = item.value("suffix", "");
-        s.files = item.at("files").get<std::vector<int>>();
-        s.operations = item.at("operations").get<std::vector<std::uint64_t>>();
+        s.file_name_suffix = item.value("suffix", "");
+        s.file_indices = item.at("files").get<std::vector<int>>();
+        s.operations_by_task = item.at("operations").get<std::vector<std::uint64_t>>();
         s.is_order_known = item.at("exact");
         s.adds_data = item.at("extends");
         s.replaces_files = item.at("fresh");

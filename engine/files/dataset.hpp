@@ -21,9 +21,10 @@ struct DataState {
     std::uint64_t generation = 0;
     plan::Access access;
     std::uint64_t segments = 0;
-    std::string suffix;                     ///< of the files' names
-    std::vector<int> files;                 ///< mapping many: which of each task's files
-    std::vector<std::uint64_t> operations;  ///< by task: operations done of the first pass, over its files in order
+    std::string file_name_suffix;   ///< of the files' names
+    std::vector<int> file_indices;  ///< mapping many: which of each task's files
+    std::vector<std::uint64_t>
+        operations_by_task;       ///< by task: operations done of the first pass, over its files in order
     bool is_order_known = true;   ///< false: mixed, duplex, random with replacement: which blocks are new is not known
     bool adds_data = true;        ///< false: mixed: changes versions of existing data, adds none
     bool replaces_files = false;  ///< the files were made anew: nothing of earlier states is left in them
@@ -65,7 +66,7 @@ class Dataset {
 };
 
 /// Same addresses in the same order.
-bool same_geometry(const plan::Access& a, std::uint64_t segments_a, const plan::Access& b, std::uint64_t segments_b);
+bool is_same_geometry(const plan::Access& a, std::uint64_t segments_a, const plan::Access& b, std::uint64_t segments_b);
 
 /// Operations of the k-th file that a task has done, of `per_file`, when its files were done in the order of the state.
 std::uint64_t operations_in_file(const DataState& state, int task, int k, std::uint64_t per_file);

@@ -71,7 +71,7 @@ std::uint64_t FileMap::file_number(int task, int k) const {
 
 int FileMap::first_task_on(int node) const {
     const auto& nodes = tasks_->node_of_process;
-    return tasks_->threads * static_cast<int>(std::find(nodes.begin(), nodes.end(), node) - nodes.begin());
+    return tasks_->threads_per_process * static_cast<int>(std::find(nodes.begin(), nodes.end(), node) - nodes.begin());
 }
 
 std::string FileMap::folder(int task) const {

@@ -61,7 +61,7 @@ bool belongs_to_caller_or_root(uid_t owner, const ConfinedDirectory& directory, 
     return owner == ::geteuid() || owner == 0 || (trust == Trust::caller && owner == directory.owner_of_new_files());
 }
 
-/// Throws UntrustedManifest unless the open file counts.
+/// Throws UntrustedManifestError unless the open file counts.
 void require_trust(const ConfinedDirectory& directory, const std::string& path, const struct stat& info, Trust trust) {
     if (trust == Trust::anybody) {
         return;
@@ -70,21 +70,21 @@ void require_trust(const ConfinedDirectory& directory, const std::string& path, 
     const std::string advice = ": look at " + directory.path() + " and remove by hand what a run left there";
     if (!belongs_to_caller_or_root(info.st_uid, directory, trust)) {
         const std::string caller = ::geteuid() == 0 ? "" : user_text(::geteuid()) + " and of ";
-        throw UntrustedManifest(ignored + "because only manifests of " + caller +
-                                "root count: let its owner run `sonde clean`");
+        throw UntrustedManifestError(ignored + "because only manifests of " + caller +
+                                     "root count: let its owner run `sonde clean`");
     }
     if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-        throw UntrustedManifest(ignored + "because other users can write to it" + advice);
+        throw UntrustedManifestError(ignored + "because other users can write to it" + advice);
     }
     if (trust == Trust::caller) {
         return;
     }
     if (info.st_nlink > 1) {
-        throw UntrustedManifest(ignored + "because it has another name elsewhere, which no run gives it" + advice);
+        throw UntrustedManifestError(ignored + "because it has another name elsewhere, which no run gives it" + advice);
     }
     if (const std::string reason = directory.explain_unsafe_directory(); !reason.empty()) {
-        throw UntrustedManifest(ignored + "because its directory " + reason + advice + ", or run `chmod go-w " +
-                                directory.path() + "` and clean again");
+        throw UntrustedManifestError(ignored + "because its directory " + reason + advice + ", or run `chmod go-w " +
+                                     directory.path() + "` and clean again");
     }
 }
 
@@ -130,7 +130,7 @@ void write_draft(const ConfinedDirectory& directory, const std::string& text) {
         const std::string why =
             "cannot write the manifest " + directory.path() + "/" + manifest_name + ": " + std::strerror(code);
         if (code == ENOSPC || code == EDQUOT || code == EFBIG) {
-            throw NoSpace(why);
+            throw NoSpaceError(why);
         }
         throw std::runtime_error(why);
     }
@@ -140,7 +140,7 @@ void write_draft(const ConfinedDirectory& directory, const std::string& text) {
 
 void Manifest::stamp_this_process() {
     host = host_name();
-    boot = first_line("/proc/sys/kernel/random/boot_id");
+    boot_id = first_line("/proc/sys/kernel/random/boot_id");
     pid_namespace_number = pid_namespace();
     pid = getpid();
     process_start = read_process_start(pid);
@@ -150,7 +150,7 @@ WriterState Manifest::check_writer_liveness() const {
     if (host != host_name()) {
         return WriterState::elsewhere;
     }
-    if (boot != first_line("/proc/sys/kernel/random/boot_id")) {
+    if (boot_id != first_line("/proc/sys/kernel/random/boot_id")) {
         return WriterState::ended;
     }
     if (pid_namespace_number != pid_namespace()) {
@@ -161,16 +161,16 @@ WriterState Manifest::check_writer_liveness() const {
 
 std::string Manifest::to_text() const {
     const json out{{"sonde_manifest", 1},
-                   {"run", run},
-                   {"host", records::json_text(host)},
-                   {"boot", boot},
+                   {"run", run_id},
+                   {"host", records::to_json_text(host)},
+                   {"boot", boot_id},
                    {"pid_space", pid_namespace_number},
                    {"pid", pid},
                    {"process_start", process_start},
-                   {"period", period},
+                   {"period", payload_period},
                    {"epoch_ns", epoch_ns},
                    {"half_rates", {{"write", last_write_rate}, {"read", last_read_rate}}},
-                   {"existed_before", existed_before},
+                   {"existed_before", directory_existed_before},
                    {"files",
                     {{"mapping", static_cast<int>(files.mapping)},
                      {"group_size", files.group_size},
@@ -178,7 +178,7 @@ std::string Manifest::to_text() const {
                      {"directories", static_cast<int>(files.directories)},
                      {"name", files.name},
                      {"across", files.across}}},
-                   {"threads", tasks.threads},
+                   {"threads", tasks.threads_per_process},
                    {"node_of_process", tasks.node_of_process},
                    {"data", data.to_json()},
                    {"has_data", has_data},
@@ -217,9 +217,9 @@ bool is_plausible(const Manifest& m) {
     const plan::Files& f = m.files;
     constexpr std::size_t max_processes = 1U << 24U;
     const auto& nodes = m.tasks.node_of_process;
-    const bool map = m.tasks.threads > 0 && m.tasks.threads <= 4096 && !nodes.empty() &&
+    const bool map = m.tasks.threads_per_process > 0 && m.tasks.threads_per_process <= 4096 && !nodes.empty() &&
                      nodes.size() <= max_processes &&
-                     nodes.size() * static_cast<std::size_t>(m.tasks.threads) <= INT32_MAX &&
+                     nodes.size() * static_cast<std::size_t>(m.tasks.threads_per_process) <= INT32_MAX &&
                      std::all_of(nodes.begin(), nodes.end(),
                                  [&](int node) { return node >= 0 && static_cast<std::size_t>(node) < nodes.size(); });
     const bool names = !f.name.empty() && f.name.size() <= 128 && f.name[0] != '.' &&
@@ -232,8 +232,9 @@ bool is_plausible(const Manifest& m) {
     const auto& states = m.data.states();
     return map && names && places && counts && std::all_of(states.begin(), states.end(), [&](const DataState& state) {
                return state.access.transfer > 0 && state.access.block >= state.access.transfer && state.segments > 0 &&
-                      state.operations.size() == static_cast<std::size_t>(m.tasks.tasks()) &&
-                      std::all_of(state.files.begin(), state.files.end(), [&](int k) { return k >= 0 && k < f.count; });
+                      state.operations_by_task.size() == static_cast<std::size_t>(m.tasks.tasks()) &&
+                      std::all_of(state.file_indices.begin(), state.file_indices.end(),
+                                  [&](int k) { return k >= 0 && k < f.count; });
            });
 }
 
@@ -261,19 +262,19 @@ Manifest Manifest::parse(const std::string& text) {
         throw std::runtime_error("another version");
     }
     Manifest m;
-    m.run = in.at("run");
+    m.run_id = in.at("run");
     m.host = records::from_json_text(in.at("host").get<std::string>());
-    m.boot = in.at("boot");
+    m.boot_id = in.at("boot");
     m.pid_namespace_number = in.value("pid_space", std::string());
     m.pid = in.at("pid");
     m.process_start = in.at("process_start");
-    m.period = in.at("period");
+    m.payload_period = in.at("period");
     m.epoch_ns = in.value("epoch_ns", std::int64_t{0});
     if (in.contains("half_rates")) {
         m.last_write_rate = in.at("half_rates").at("write");
         m.last_read_rate = in.at("half_rates").at("read");
     }
-    m.existed_before = in.value("existed_before", false);
+    m.directory_existed_before = in.value("existed_before", false);
     const json& f = in.at("files");
     m.files.mapping = to_enumerator(f.at("mapping"), plan::Mapping::many);
     m.files.group_size = f.at("group_size");
@@ -281,12 +282,13 @@ Manifest Manifest::parse(const std::string& text) {
     m.files.directories = to_enumerator(f.at("directories"), plan::DirectoryMapping::per_node);
     m.files.name = f.at("name");
     m.files.across = f.value("across", std::vector<std::string>{});
-    m.tasks.threads = in.at("threads");
+    m.tasks.threads_per_process = in.at("threads");
     m.tasks.node_of_process = in.at("node_of_process").get<std::vector<int>>();
     m.data = Dataset::from_json(in.at("data"));
     m.has_data = in.value("has_data", true);
     if (in.contains("trees")) {
-        const std::size_t all = static_cast<std::size_t>(std::max(0, m.tasks.threads)) * m.tasks.node_of_process.size();
+        const std::size_t all =
+            static_cast<std::size_t>(std::max(0, m.tasks.threads_per_process)) * m.tasks.node_of_process.size();
         m.trees = Forest::from_json(in.at("trees"), static_cast<int>(std::min<std::size_t>(all, INT32_MAX)));
     }
     if (!is_plausible(m)) {
@@ -303,7 +305,7 @@ std::optional<Manifest> Manifest::load(const ConfinedDirectory& directory, Trust
             text = read_manifest(directory, manifest_draft_name, trust);
         }
         return text ? std::optional<Manifest>(parse(*text)) : std::nullopt;
-    } catch (const UntrustedManifest&) {
+    } catch (const UntrustedManifestError&) {
         throw;
     } catch (const std::exception&) {
         throw std::runtime_error(

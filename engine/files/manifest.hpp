@@ -17,13 +17,13 @@
 namespace sonde::files {
 
 /// The manifest could not be written because the file system, a quota or a size limit is full. what() is one sentence.
-struct NoSpace : std::runtime_error {
+struct NoSpaceError : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
 /// A manifest was found that does not count, because another user could have written it. what() is one sentence that
 /// names the file, its owner and what to do.
-struct UntrustedManifest : std::runtime_error {
+struct UntrustedManifestError : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
@@ -46,29 +46,30 @@ enum class Trust {
 enum class WriterState { alive, ended, elsewhere };
 
 struct Manifest {
-    std::string run;
-    std::string host, boot;            ///< where the root process runs or ran; boot = kernel boot id
+    std::string run_id;
+    std::string host, boot_id;         ///< where the root process runs or ran; boot = kernel boot id
     std::string pid_namespace_number;  ///< number of its pid namespace: in another one, `pid` says nothing
     int pid = 0;
     std::uint64_t process_start = 0;  ///< clock ticks since boot: tells a living process from a reused pid
     plan::Files files;
     TaskMap tasks;
-    std::uint64_t period = 0;   ///< of the payload base
+    std::uint64_t payload_period = 0;  ///< of the payload base
     std::int64_t epoch_ns = 0;  ///< CLOCK_MONOTONIC when the run began: time zero of the record, also in later stages
     /// Rates of the last phases that only wrote and that only read, bytes/s; 0 = none. A duplex phase in a later
     /// process is held against them.
     double last_write_rate = 0, last_read_rate = 0;
-    bool existed_before = false;  ///< the directory was there before (target.use_existing): nothing in it is ours
+    bool directory_existed_before =
+        false;  ///< the directory was there before (target.use_existing): nothing in it is ours
     Dataset data;
     bool has_data = true;  ///< false: the plan has no data files
     Forest trees;
 
     /// The text that parse() reads.
     std::string to_text() const;
-    /// Writes `.sonde-manifest.json` in `directory` atomically and durably. Throws NoSpace or another
+    /// Writes `.sonde-manifest.json` in `directory` atomically and durably. Throws NoSpaceError or another
     /// std::runtime_error with one sentence; then the one before it still stands.
     void save(const ConfinedDirectory& directory) const;
-    /// Empty when there is none. Throws UntrustedManifest when there is one that does not count, and another
+    /// Empty when there is none. Throws UntrustedManifestError when there is one that does not count, and another
     /// std::runtime_error when there is one that cannot be read or that no run can have written.
     static std::optional<Manifest> load(const ConfinedDirectory& directory, Trust trust);
     /// The manifest in `text`. Throws std::exception when no run can have written it.

@@ -16,18 +16,19 @@ int TaskMap::nodes() const {
 
 int TaskMap::tasks_on(int node) const {
     // Called for every task of a run, so whole processes are compared at once.
-    const int full_processes = tasks() / threads;
+    const int full_processes = tasks() / threads_per_process;
     const auto end = node_of_process.begin() + full_processes;
-    const int last_threads = tasks() % threads;
-    return threads * static_cast<int>(std::count(node_of_process.begin(), end, node)) +
+    const int last_threads = tasks() % threads_per_process;
+    return threads_per_process * static_cast<int>(std::count(node_of_process.begin(), end, node)) +
            (last_threads > 0 && *end == node ? last_threads : 0);
 }
 
 int TaskMap::index_on_node(int task) const {
-    const auto process = static_cast<std::ptrdiff_t>(task / threads);
+    const auto process = static_cast<std::ptrdiff_t>(task / threads_per_process);
     const int node = node_of(task);
-    return threads * static_cast<int>(std::count(node_of_process.begin(), node_of_process.begin() + process, node)) +
-           task % threads;
+    return threads_per_process *
+               static_cast<int>(std::count(node_of_process.begin(), node_of_process.begin() + process, node)) +
+           task % threads_per_process;
 }
 
 namespace {
@@ -37,7 +38,7 @@ namespace {
 int shift_task_by_nodes(int n, int task, const TaskMap& tasks) {
     std::vector<int> on(static_cast<std::size_t>(tasks.nodes()));
     for (const int node : tasks.node_of_process) {
-        on[static_cast<std::size_t>(node)] += tasks.threads;
+        on[static_cast<std::size_t>(node)] += tasks.threads_per_process;
     }
     const auto all = static_cast<std::int64_t>(tasks.tasks());
     const auto node_tasks = on.begin() + tasks.node_of(task);
@@ -49,11 +50,11 @@ int shift_task_by_nodes(int n, int task, const TaskMap& tasks) {
         index -= on[static_cast<std::size_t>(node)];
     }
     auto process = tasks.node_of_process.begin();
-    for (std::int64_t skipped = index / tasks.threads; *process != node || skipped-- > 0;) {
+    for (std::int64_t skipped = index / tasks.threads_per_process; *process != node || skipped-- > 0;) {
         ++process;
     }
-    return tasks.threads * static_cast<int>(process - tasks.node_of_process.begin()) +
-           static_cast<int>(index % tasks.threads);
+    return tasks.threads_per_process * static_cast<int>(process - tasks.node_of_process.begin()) +
+           static_cast<int>(index % tasks.threads_per_process);
 }
 
 }  // namespace

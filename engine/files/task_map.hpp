@@ -10,12 +10,12 @@ namespace sonde::files {
 
 /// The tasks of a run: process p runs tasks p * threads … p * threads + threads - 1.
 struct TaskMap {
-    int threads = 1;
+    int threads_per_process = 1;
     std::vector<int> node_of_process;
-    int active = 0;  ///< only the first so many work; 0 = all
-    int all() const { return threads * static_cast<int>(node_of_process.size()); }
-    int tasks() const { return active > 0 ? active : all(); }
-    int node_of(int task) const { return node_of_process[static_cast<std::size_t>(task / threads)]; }
+    int active_tasks = 0;  ///< only the first so many work; 0 = all
+    int all_tasks() const { return threads_per_process * static_cast<int>(node_of_process.size()); }
+    int tasks() const { return active_tasks > 0 ? active_tasks : all_tasks(); }
+    int node_of(int task) const { return node_of_process[static_cast<std::size_t>(task / threads_per_process)]; }
     int nodes() const;
     int tasks_on(int node) const;
     int index_on_node(int task) const;

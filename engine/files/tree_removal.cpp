@@ -169,7 +169,7 @@ std::uint64_t remove_items(const std::string& directory, const Manifest& manifes
         const bool files = state.objects == plan::Objects::files;
         for (int task = first; task < last; ++task) {
             const std::string branch = branch_of_task(meta, task, manifest.tasks);
-            const std::string stem = patterns::item_stem(meta, task);
+            const std::string stem = patterns::make_item_stem(meta, task);
             const std::uint64_t items = std::min(shape.items(), state.items[static_cast<std::size_t>(task)]);
             for (std::uint64_t k = 0; k < items; ++k) {
                 const patterns::TreeShape::ItemPosition position = shape.locate_item(k);

@@ -176,7 +176,7 @@ std::vector<std::string> list_branches(const plan::Meta& meta, const TaskMap& ta
 }
 
 TreeNaming::TreeNaming(const TreeRule& rule, const TaskMap& tasks)
-    : rule_(rule), tasks_(tasks.all()), nodes_(tasks.nodes()), shape_(rule.tree) {
+    : rule_(rule), tasks_(tasks.all_tasks()), nodes_(tasks.nodes()), shape_(rule.tree) {
 }
 
 bool TreeNaming::is_top(const std::string& name) const {

@@ -61,7 +61,7 @@ int make_beegfs_file(const plan::Striping& requested, const files::ConfinedDirec
 /// Throws when `beegfs-ctl` refuses.
 int stripe_beegfs_directory(const plan::Striping& requested, const files::ConfinedDirectory& directory) {
     const records::ProgramOutput output = records::run_and_read(make_beegfs_command(requested, directory.path()));
-    if (!output.ok()) {
+    if (!output.succeeded()) {
         throw_invalid_striping("target.striping (" + describe_striping(requested) + ") was not granted at " +
                                directory.path() + ": beegfs-ctl --setpattern says: " + output.first_line());
     }
@@ -89,8 +89,8 @@ StripeLayout parse_beegfs_layout(std::string_view text) {
     StripeLayout layout;
     LayoutComponent& component = add_single_component(layout, "beegfs");
     const auto chunk = find_field(text, "+ Chunksize:");
-    component.stripe = chunk ? parse_size(*chunk).value_or(0) : 0;
-    if (component.stripe == 0) {
+    component.stripe_bytes = chunk ? parse_size(*chunk).value_or(0) : 0;
+    if (component.stripe_bytes == 0) {
         throw_invalid_layout("beegfs-ctl", "has no chunk size");
     }
     if (const auto pool = find_field(text, "+ Storage Pool:")) {
@@ -111,7 +111,7 @@ StripeLayout parse_beegfs_layout(std::string_view text) {
     if (component.targets.empty()) {
         throw_invalid_layout("beegfs-ctl", "names no target");
     }
-    component.count = static_cast<std::uint32_t>(component.targets.size());
+    component.requested_stripes = static_cast<std::uint32_t>(component.targets.size());
     return layout;
 }
 

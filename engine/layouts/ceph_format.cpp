@@ -38,8 +38,8 @@ StripeLayout parse_ceph_layout(std::string_view value) {
     const CephStripes stripes = parse_ceph_stripes(value);
     StripeLayout layout;
     LayoutComponent& component = add_single_component(layout, "ceph");
-    component.stripe = stripes.unit;
-    component.count = static_cast<std::uint32_t>(stripes.count);
+    component.stripe_bytes = stripes.unit;
+    component.requested_stripes = static_cast<std::uint32_t>(stripes.count);
     component.pool = stripes.pool;
     component.targets = {"pool " + stripes.pool};
     return layout;

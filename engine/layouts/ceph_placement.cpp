@@ -62,7 +62,7 @@ std::uint32_t to_placement_group(std::uint32_t hash, std::uint32_t groups) {
 
 /// Throws std::out_of_range when the value is a fraction, which may be undefined to convert, or out of range.
 template <class Number>
-Number whole_number(const json& value, std::int64_t most = std::numeric_limits<Number>::max()) {
+Number parse_integer(const json& value, std::int64_t most = std::numeric_limits<Number>::max()) {
     const auto number = value.is_number_integer() ? value.get<std::int64_t>() : -1;
     if (!std::in_range<Number>(number) || number > most || !value.is_number_integer()) {
         throw std::out_of_range("not a whole number");
@@ -71,7 +71,7 @@ Number whole_number(const json& value, std::int64_t most = std::numeric_limits<N
 }
 
 /// Throws std::out_of_range when `text` is no such number of 32 bits.
-std::uint32_t hexadecimal_number(std::string_view text) {
+std::uint32_t parse_hexadecimal(std::string_view text) {
     std::uint32_t number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, 16);
     if (error != std::errc() || end != text.data() + text.size()) {
@@ -80,7 +80,7 @@ std::uint32_t hexadecimal_number(std::string_view text) {
     return number;
 }
 
-std::string object_name(std::uint64_t inode, std::uint64_t number) {
+std::string make_object_name(std::uint64_t inode, std::uint64_t number) {
     std::string name(40, '\0');
     name.resize(static_cast<std::size_t>(std::snprintf(name.data(), name.size(), "%llx.%08llx",
                                                        static_cast<unsigned long long>(inode),
@@ -116,15 +116,15 @@ std::uint32_t hash_ceph_name(std::string_view name) {
     return c;
 }
 
-CephPlacement CephPlacement::from_answers(std::string_view pools, std::string_view groups) {
+CephPlacement CephPlacement::from_command_outputs(std::string_view pools, std::string_view groups) {
     CephPlacement placement;
     try {
         std::map<std::string, std::string> by_number;
         for (const json& pool : parse_enclosed_json(pools, '[', ']')) {
-            if (whole_number<int>(pool.at("object_hash")) == jenkins_hash_id) {
+            if (parse_integer<int>(pool.at("object_hash")) == jenkins_hash_id) {
                 const auto name = pool.at("pool_name").get<std::string>();
-                by_number[std::to_string(whole_number<std::int64_t>(pool.at("pool_id")))] = name;
-                placement.pools_[name].placement_groups = whole_number<std::uint32_t>(pool.at("pg_num"), max_groups);
+                by_number[std::to_string(parse_integer<std::int64_t>(pool.at("pool_id")))] = name;
+                placement.pools_[name].placement_groups = parse_integer<std::uint32_t>(pool.at("pg_num"), max_groups);
             }
         }
         const json document = parse_enclosed_json(groups, '{', '}');
@@ -133,9 +133,9 @@ CephPlacement CephPlacement::from_answers(std::string_view pools, std::string_vi
             const std::size_t dot = id.find('.');
             const auto pool = by_number.find(id.substr(0, dot));
             if (pool != by_number.end() && dot != std::string::npos) {
-                const auto number = hexadecimal_number(std::string_view(id).substr(dot + 1));
+                const auto number = parse_hexadecimal(std::string_view(id).substr(dot + 1));
                 placement.pools_[pool->second].primary_osd_of_group[number] =
-                    whole_number<std::int32_t>(group.at("acting_primary"));
+                    parse_integer<std::int32_t>(group.at("acting_primary"));
             }
         }
     } catch (const json::exception&) {
@@ -146,7 +146,7 @@ CephPlacement CephPlacement::from_answers(std::string_view pools, std::string_vi
     return placement;
 }
 
-std::string CephPlacement::to_text() const {
+std::string CephPlacement::to_json_text() const {
     json all = json::object();
     for (const auto& [name, pool] : pools_) {
         json& entry = all[name];
@@ -159,7 +159,7 @@ std::string CephPlacement::to_text() const {
     return plan::serialize_json(all);
 }
 
-CephPlacement CephPlacement::from_text(std::string_view text) {
+CephPlacement CephPlacement::from_json_text(std::string_view text) {
     CephPlacement placement;
     const json all = plan::parse_json_or_discard(text);  // nothing comes of a team that is broken
     if (!all.is_object()) {
@@ -206,7 +206,7 @@ StripeLayout place_ceph_layout(std::string_view value, std::uint64_t inode, cons
         const std::uint64_t object = row / blocks_of_object * stripes.count + block % stripes.count;
         while (by_object.size() <= object) {
             const std::string osd =
-                placement.find_osd(stripes.pool, stripes.space, object_name(inode, by_object.size()));
+                placement.find_osd(stripes.pool, stripes.space, make_object_name(inode, by_object.size()));
             by_object.push_back(osd.empty() ? "?" : osd);
         }
         known_part.targets.push_back(by_object[object]);
@@ -237,15 +237,15 @@ CephPlacement query_ceph_placement(std::chrono::milliseconds limit) {
         return CephPlacement(records::describe_failure(command, why));
     };
     const records::ProgramOutput pools = ask(pools_arguments);
-    if (!pools.ok()) {
+    if (!pools.succeeded()) {
         return unknown(pools_arguments, pools.last_line());
     }
     const records::ProgramOutput groups = ask(groups_arguments);
-    if (!groups.ok()) {
+    if (!groups.succeeded()) {
         return unknown(groups_arguments, groups.last_line());
     }
     try {
-        return CephPlacement::from_answers(pools.text, groups.text);
+        return CephPlacement::from_command_outputs(pools.text, groups.text);
     } catch (const std::exception& reason) {
         return CephPlacement(std::string(reason.what()));
     }

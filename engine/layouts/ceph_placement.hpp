@@ -23,12 +23,12 @@ class CephPlacement {
     explicit CephPlacement(std::string why_unknown) : why_unknown_(std::move(why_unknown)) {}
     /// From what `ceph osd pool ls detail` and `ceph pg dump pgs_brief` print with `--format json`. Throws
     /// std::invalid_argument with one sentence when they are nothing like that.
-    static CephPlacement from_answers(std::string_view pools, std::string_view groups);
+    static CephPlacement from_command_outputs(std::string_view pools, std::string_view groups);
     /// Empty when the groups are known, and when no monitor was queried.
     const std::string& why_unknown() const { return why_unknown_; }
     /// For the other processes of a run, and from there.
-    std::string to_text() const;
-    static CephPlacement from_text(std::string_view text);
+    std::string to_json_text() const;
+    static CephPlacement from_json_text(std::string_view text);
 
     bool has_pool(const std::string& pool) const;
     /// "osd.7", the acting primary: it answers every read and write of the object. Empty: not known. `space` is the

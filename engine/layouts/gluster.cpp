@@ -104,7 +104,7 @@ StripeLayout parse_gluster_layout(std::string_view value, std::uint64_t shard_by
     if (first.targets.empty()) {
         throw_invalid_attribute("names no brick");
     }
-    first.count = static_cast<std::uint32_t>(first.targets.size());
+    first.requested_stripes = static_cast<std::uint32_t>(first.targets.size());
     if (shard_bytes > 0) {
         first.end = shard_bytes;
         LayoutComponent& others = layout.components.emplace_back();

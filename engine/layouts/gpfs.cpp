@@ -29,7 +29,7 @@ std::optional<StripeLayout> query_gpfs_layout(const std::string& path, std::uint
         return std::nullopt;
     }
     const GpfsOutput output = run_gpfs_program({"mmlsattr", "-L", path});
-    if (output.late) {
+    if (output.timed_out) {
         throw std::runtime_error("`mmlsattr -L`: " + output.text);
     }
     if (!output.ok || output.text.empty()) {
@@ -37,7 +37,7 @@ std::optional<StripeLayout> query_gpfs_layout(const std::string& path, std::uint
     }
     const GpfsDisks& disks = find_gpfs_disks(path);
     StripeLayout layout = parse_gpfs_layout(output.text, disks);
-    layout.unknown = explain_unknown_disk(layout.components[0].pool, disks);
+    layout.unknown_facts = explain_unknown_disk(layout.components[0].pool, disks);
     return layout;
 }
 
@@ -57,16 +57,16 @@ StripeLayout parse_gpfs_layout(std::string_view text, const GpfsDisks& disks) {
     component.pattern = LayoutComponent::Pattern::whole;
     component.pool = *pool;
     component.targets = {"pool " + component.pool};
-    component.count = 1;
+    component.requested_stripes = 1;
     const auto members = disks.disks_of_pool.find(component.pool);
     if (members != disks.disks_of_pool.end()) {
-        component.members = members->second;
+        component.target_members = members->second;
     }
     // "data replication:     2 max 2": each block lies in the pool twice, on different disks.
     const auto copies = find_field(text, "data replication:");
     std::string_view remainder;
-    layout.mirrors = copies && parse_number(*copies, &remainder) == 2 ? 2 : 1;
-    if (layout.mirrors == 2) {
+    layout.mirror_count = copies && parse_number(*copies, &remainder) == 2 ? 2 : 1;
+    if (layout.mirror_count == 2) {
         layout.components.push_back(LayoutComponent(component));
     }
     return layout;

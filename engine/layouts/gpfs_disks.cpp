@@ -14,18 +14,18 @@ namespace {
 using Fields = std::map<std::string, std::string, std::less<>>;
 
 /// "%3A" is a colon in a field.
-std::string decode_field(std::string_view field) {
+std::string decode_field(std::string_view find_field) {
     std::string plain;
-    for (std::size_t position = 0; position < field.size(); ++position) {
+    for (std::size_t position = 0; position < find_field.size(); ++position) {
         std::uint8_t code = 0;
         constexpr std::size_t digits = 2;
-        const std::string_view hex = field.substr(std::min(position + 1, field.size()), digits);
+        const std::string_view hex = find_field.substr(std::min(position + 1, find_field.size()), digits);
         const auto [end, error] = std::from_chars(hex.data(), hex.data() + hex.size(), code, 16);
-        if (field[position] == '%' && hex.size() == digits && error == std::errc() && end == hex.data() + digits) {
+        if (find_field[position] == '%' && hex.size() == digits && error == std::errc() && end == hex.data() + digits) {
             plain += static_cast<char>(code);
             position += digits;
         } else {
-            plain += field[position];
+            plain += find_field[position];
         }
     }
     return plain;
@@ -72,7 +72,7 @@ std::string describe_gpfs_failure(const std::string& program, std::string_view t
     return records::describe_failure(program, std::string(text));
 }
 
-const std::string& field(const Fields& row, std::string_view name) {
+const std::string& find_field(const Fields& row, std::string_view name) {
     static const std::string none;
     const auto match = row.find(name);
     return match == row.end() ? none : match->second;
@@ -83,19 +83,19 @@ const std::string& field(const Fields& row, std::string_view name) {
 GpfsDisks parse_gpfs_disks(std::string_view mmlsdisk, std::string_view mmlsnsd) {
     std::map<std::string, std::string> servers;
     for (const Fields& row : parse_rows(mmlsnsd, "mmlsnsd")) {
-        servers[field(row, "diskName")] = field(row, "serverList");
+        servers[find_field(row, "diskName")] = find_field(row, "serverList");
     }
     GpfsDisks disks;
     for (const Fields& row : parse_rows(mmlsdisk, "mmlsdisk")) {
-        const std::string& name = field(row, "nsdName");
-        const std::string& data = field(row, "data");
+        const std::string& name = find_field(row, "nsdName");
+        const std::string& data = find_field(row, "data");
         const bool holds_data = data == "yes" || data == "Yes";
         if (name.empty() || !holds_data) {
             continue;
         }
         const auto served = servers.find(name);
         const bool has_server = served != servers.end() && !served->second.empty();
-        disks.disks_of_pool[field(row, "storagePool")].push_back(has_server ? name + "@" + served->second : name);
+        disks.disks_of_pool[find_field(row, "storagePool")].push_back(has_server ? name + "@" + served->second : name);
     }
     if (disks.disks_of_pool.empty()) {
         disks.why_unknown = "what `mmlsdisk` says names no disk that holds data";
@@ -121,11 +121,11 @@ GpfsOutput run_gpfs_program(const std::vector<std::string>& command) {
         std::vector<std::string> arguments = command;
         arguments[0] = folder + arguments[0];
         const records::ProgramOutput output = records::run_and_read(arguments);
-        if (output.ok() || output.late) {
-            return {output.ok(), output.late, output.text};
+        if (output.succeeded() || output.timed_out) {
+            return {output.succeeded(), output.timed_out, output.text};
         }
         // If the program exists, its own message explains the error; if not, a second "no such file" adds nothing.
-        if (answer.text.empty() || output.code > 0) {
+        if (answer.text.empty() || output.exit_code > 0) {
             answer.text = output.first_line();
         }
     }

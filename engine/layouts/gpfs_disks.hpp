@@ -33,8 +33,8 @@ std::string explain_unknown_disk(const std::string& pool, const GpfsDisks& disks
 /// Output of a GPFS program, which is searched in PATH and in GPFS's own folder, which is seldom in PATH.
 struct GpfsOutput {
     bool ok = false;
-    bool late = false;  ///< it did not answer in time
-    std::string text;   ///< what it printed, or why it failed
+    bool timed_out = false;  ///< it did not answer in time
+    std::string text;        ///< what it printed, or why it failed
 };
 GpfsOutput run_gpfs_program(const std::vector<std::string>& command);
 

@@ -101,14 +101,14 @@ MissingLayout explain_missing_layout(const std::string& path, const std::string&
 patterns::FileStripes to_file_stripes(const StripeLayout& layout) {
     patterns::FileStripes stripes;
     for (const LayoutComponent& component : layout.components) {
-        if (layout.mirrors > 1) {
+        if (layout.mirror_count > 1) {
             return {};
         }
         patterns::StripePart& part = stripes.emplace_back();
         part.start = component.start;
         part.end = component.end;
-        part.stripe = component.stripe;
-        part.shift = component.shift;
+        part.stripe = component.stripe_bytes;
+        part.shift = component.shift_bytes;
         using Pattern = LayoutComponent::Pattern;
         if (component.pattern == Pattern::metadata_server) {
             part.stripe = 0;

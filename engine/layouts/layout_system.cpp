@@ -35,15 +35,15 @@ MissingLayout explain_missing_attribute(const std::string& path, const char* nam
 
 std::string run_layout_program(const std::vector<std::string>& command) {
     const records::ProgramOutput output = records::run_and_read(command);
-    if (output.late) {
+    if (output.timed_out) {
         throw std::runtime_error("`" + command[0] + " " + command[1] + "`: " + output.text);
     }
-    return output.ok() ? output.text : std::string();
+    return output.succeeded() ? output.text : std::string();
 }
 
 MissingLayout explain_program_failure(const std::vector<std::string>& command) {
     const records::ProgramOutput output = records::run_and_read(command);
-    if (output.ok()) {
+    if (output.succeeded()) {
         return {};
     }
     return {"`" + command[0] + "`: " + output.last_line(),

@@ -35,24 +35,24 @@ LayoutComponent make_component(const records::Volume& volume, const records::Vol
     LayoutComponent component;
     component.start = piece.start;
     component.end = piece.end;
-    component.count = static_cast<std::uint32_t>(piece.drives.size());
+    component.requested_stripes = static_cast<std::uint32_t>(piece.drives.size());
     if (piece.drives.size() > 1 && piece.stripe == 0) {
         component.pattern = Pattern::whole;
         component.targets = {volume.name};
-        component.members = piece.drives;
-        component.count = 1;
+        component.target_members = piece.drives;
+        component.requested_stripes = 1;
         return component;
     }
     component.pattern = piece.stripe > 0 ? Pattern::raid0 : Pattern::whole;
-    component.stripe = piece.stripe;
-    component.shift = piece.shift;
+    component.stripe_bytes = piece.stripe;
+    component.shift_bytes = piece.shift;
     component.targets = piece.drives;
     return component;
 }
 
 FileExtents summarize_extents(const ExtentList& extents) {
     FileExtents sum;
-    sum.extents = extents.extents.size();
+    sum.extent_count = extents.extents.size();
     sum.are_all_known = extents.is_complete;
     std::uint64_t length = 0;
     const FileExtent* before = nullptr;
@@ -64,7 +64,7 @@ FileExtents summarize_extents(const ExtentList& extents) {
         }
         const bool follows = before != nullptr && before->offset + before->length == extent.offset &&
                              before->position + before->length == extent.position;
-        sum.fragments += follows ? 0 : 1;
+        sum.fragment_count += follows ? 0 : 1;
         length = (follows ? length : 0) + extent.length;
         sum.longest_bytes = std::max(sum.longest_bytes, length);
         before = &extent;
@@ -82,8 +82,8 @@ std::optional<LayoutComponent> intersect(const LayoutComponent& piece, const Fil
     LayoutComponent component = piece;
     component.start = extent.offset + (first - extent.position);
     component.end = extent.offset + (last - extent.position);
-    if (const std::uint64_t round = piece.stripe * piece.targets.size(); round > 0) {
-        component.shift = (piece.shift + extent.position % round + round - extent.offset % round) % round;
+    if (const std::uint64_t round = piece.stripe_bytes * piece.targets.size(); round > 0) {
+        component.shift_bytes = (piece.shift_bytes + extent.position % round + round - extent.offset % round) % round;
     }
     return component;
 }
@@ -181,7 +181,7 @@ StripeLayout make_local_layout(const records::Volume& volume, const ExtentList& 
     if (cut) {
         layout.components.push_back(make_unknown_component(known_to, ~0ULL));
     }
-    layout.volume = std::move(pieces);
+    layout.volume_components = std::move(pieces);
     return layout;
 }
 

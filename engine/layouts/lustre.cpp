@@ -36,40 +36,40 @@ constexpr std::size_t head_composite = 32, entry_bytes = 48;
 constexpr std::uint32_t any_target = 0xffffffff;
 
 /// Bytes that are read by position, not by casting: the attribute may end anywhere.
-class Bytes {
+class AttributeReader {
  public:
-    explicit Bytes(std::string_view all) : all_(all) {}
+    explicit AttributeReader(std::string_view all) : bytes_(all) {}
     template <class T>
     T read_value_at(std::size_t position) const {
-        if (position > all_.size() || all_.size() - position < sizeof(T)) {
-            throw_invalid_attribute("ends after " + std::to_string(all_.size()) + " bytes, before its number at " +
+        if (position > bytes_.size() || bytes_.size() - position < sizeof(T)) {
+            throw_invalid_attribute("ends after " + std::to_string(bytes_.size()) + " bytes, before its number at " +
                                     std::to_string(position));
         }
         T value = 0;
         for (std::size_t i = 0; i < sizeof(T); ++i) {
             value = static_cast<T>(
-                value | static_cast<T>(static_cast<T>(static_cast<unsigned char>(all_[position + i])) << (8 * i)));
+                value | static_cast<T>(static_cast<T>(static_cast<unsigned char>(bytes_[position + i])) << (8 * i)));
         }
         return value;
     }
-    Bytes subrange(std::size_t position, std::size_t length) const {
-        if (position > all_.size() || all_.size() - position < length) {
-            throw_invalid_attribute("names a part outside its " + std::to_string(all_.size()) + " bytes");
+    AttributeReader subrange(std::size_t position, std::size_t length) const {
+        if (position > bytes_.size() || bytes_.size() - position < length) {
+            throw_invalid_attribute("names a part outside its " + std::to_string(bytes_.size()) + " bytes");
         }
-        return Bytes(all_.substr(position, length));
+        return AttributeReader(bytes_.substr(position, length));
     }
     std::string read_text(std::size_t position, std::size_t length) const {
-        const std::string_view text = subrange(position, length).all_;
+        const std::string_view text = subrange(position, length).bytes_;
         return std::string(text.substr(0, std::min(text.find('\0'), text.size())));
     }
-    std::size_t size() const { return all_.size(); }
+    std::size_t size() const { return bytes_.size(); }
 
  private:
-    std::string_view all_;
+    std::string_view bytes_;
 };
 
 /// lov_user_md_v1 or _v3.
-LayoutComponent parse_plain_component(const Bytes& bytes) {
+LayoutComponent parse_plain_component(const AttributeReader& bytes) {
     const auto magic = bytes.read_value_at<std::uint32_t>(0);
     if (magic != lov_magic_v1 && magic != lov_magic_v3) {
         std::array<char, 16> text{};
@@ -81,35 +81,35 @@ LayoutComponent parse_plain_component(const Bytes& bytes) {
     component.pattern = (pattern & pattern_released) != 0 ? Pattern::released
                         : (pattern & pattern_mdt) != 0    ? Pattern::metadata_server
                                                           : Pattern::raid0;
-    component.stripe = bytes.read_value_at<std::uint32_t>(24);
-    component.count = bytes.read_value_at<std::uint16_t>(28);
+    component.stripe_bytes = bytes.read_value_at<std::uint32_t>(24);
+    component.requested_stripes = bytes.read_value_at<std::uint16_t>(28);
     const std::size_t head = magic == lov_magic_v3 ? head_v3 : head_v1;
     if (magic == lov_magic_v3) {
         component.pool = bytes.read_text(head_v1, lov_pool_bytes);
     }
     // A component without data has a count and no objects.
     const bool chosen = component.pattern == Pattern::raid0 && bytes.size() > head;
-    for (std::size_t i = 0; chosen && i < component.count; ++i) {
+    for (std::size_t i = 0; chosen && i < component.requested_stripes; ++i) {
         const auto index = bytes.read_value_at<std::uint32_t>(head + i * object_bytes + 20);
         component.targets.push_back(index == any_target ? "?" : make_lustre_target_name(index));
     }
-    if (chosen && component.stripe == 0) {
+    if (chosen && component.stripe_bytes == 0) {
         throw_invalid_attribute("has stripes of 0 bytes");
     }
     return component;
 }
 
-StripeLayout parse_composite(const Bytes& bytes) {
+StripeLayout parse_composite(const AttributeReader& bytes) {
     StripeLayout layout;
     layout.kind = "lustre";
     const auto entries = bytes.read_value_at<std::uint16_t>(14);
-    layout.mirrors = bytes.read_value_at<std::uint16_t>(16) + 1U;
+    layout.mirror_count = bytes.read_value_at<std::uint16_t>(16) + 1U;
     for (std::size_t i = 0; i < entries; ++i) {
         const std::size_t entry = head_composite + i * entry_bytes;
         const auto start = bytes.read_value_at<std::uint64_t>(entry + 8);
         const auto end = bytes.read_value_at<std::uint64_t>(entry + 16);
-        const Bytes part = bytes.subrange(bytes.read_value_at<std::uint32_t>(entry + 24),
-                                          bytes.read_value_at<std::uint32_t>(entry + 28));
+        const AttributeReader part = bytes.subrange(bytes.read_value_at<std::uint32_t>(entry + 24),
+                                                    bytes.read_value_at<std::uint32_t>(entry + 28));
         LayoutComponent component;
         if (part.read_value_at<std::uint32_t>(0) == magic_foreign) {
             component.pattern = Pattern::foreign;
@@ -182,7 +182,7 @@ std::string make_lustre_target_name(std::uint32_t index) {
 }
 
 StripeLayout parse_lustre_layout(std::string_view value) {
-    const Bytes bytes(value);
+    const AttributeReader bytes(value);
     const auto magic = bytes.read_value_at<std::uint32_t>(0);
     if (magic == magic_composite) {
         return parse_composite(bytes);

@@ -11,7 +11,7 @@ namespace sonde::layouts {
 namespace {
 
 /// 12 of "chunk 12: 00000000000000AB_00000001 / (id:171 ver:1)"; absent when the line begins otherwise.
-std::optional<std::uint64_t> chunk_number(std::string_view line) {
+std::optional<std::uint64_t> parse_chunk_number(std::string_view line) {
     constexpr std::string_view begin = "chunk ";
     std::string_view remainder;
     return line.starts_with(begin) ? parse_number(line.substr(begin.size()), &remainder) : std::nullopt;
@@ -24,7 +24,7 @@ std::vector<Copies> parse_chunk_copies(std::string_view text) {
     std::vector<Copies> chunks;
     for (std::size_t begin = 0, end = 0; (end = text.find('\n', begin)) != std::string_view::npos; begin = end + 1) {
         const std::string_view line = trim(text.substr(begin, end - begin));
-        if (const auto number = chunk_number(line)) {
+        if (const auto number = parse_chunk_number(line)) {
             if (*number != chunks.size()) {  // a number that is only believed could ask for any amount of memory
                 throw_invalid_layout("mfsfileinfo", "counts chunk " + std::to_string(*number) + " where " +
                                                         std::to_string(chunks.size()) + " comes next");
@@ -79,13 +79,13 @@ StripeLayout parse_moosefs_layout(std::string_view text) {
         if (!single || i == 0) {
             LayoutComponent& component = layout.components.emplace_back();
             component.pattern = single ? LayoutComponent::Pattern::raid0 : LayoutComponent::Pattern::whole;
-            component.stripe = single ? chunk_bytes : 0;
+            component.stripe_bytes = single ? chunk_bytes : 0;
             component.start = i * chunk_bytes;
         }
         LayoutComponent& here = layout.components.back();
         here.end = (i + 1) * chunk_bytes;
         here.targets.insert(here.targets.end(), chunks[i].begin(), chunks[i].end());
-        here.count = static_cast<std::uint32_t>(here.targets.size());
+        here.requested_stripes = static_cast<std::uint32_t>(here.targets.size());
     }
     if (layout.components.empty()) {
         throw_invalid_layout("mfsfileinfo", "names no chunk");

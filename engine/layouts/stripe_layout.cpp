@@ -24,7 +24,7 @@ LayoutComponent& add_single_component(StripeLayout& layout, const char* kind) {
     return layout.components.emplace_back();
 }
 
-std::map<std::string, std::uint64_t> bytes_on_targets(const StripeLayout& layout, std::uint64_t size) {
+std::map<std::string, std::uint64_t> compute_bytes_by_target(const StripeLayout& layout, std::uint64_t size) {
     std::map<std::string, std::uint64_t> bytes_on;
     const auto add = [&bytes_on](const std::string& target, std::uint64_t bytes) {
         if (bytes > 0) {
@@ -42,16 +42,17 @@ std::map<std::string, std::uint64_t> bytes_on_targets(const StripeLayout& layout
         }
         for (std::size_t k = 0; k < count; ++k) {
             add(component.targets[k],
-                component.stripe == 0
+                component.stripe_bytes == 0
                     ? end - component.start
-                    : stripe_bytes_below(end + component.shift, component.stripe, count, k) -
-                          stripe_bytes_below(component.start + component.shift, component.stripe, count, k));
+                    : stripe_bytes_below(end + component.shift_bytes, component.stripe_bytes, count, k) -
+                          stripe_bytes_below(component.start + component.shift_bytes, component.stripe_bytes, count,
+                                             k));
         }
     }
     return bytes_on;
 }
 
-std::vector<std::string> targets_of_byte(const StripeLayout& layout, std::uint64_t offset) {
+std::vector<std::string> find_targets_of_byte(const StripeLayout& layout, std::uint64_t offset) {
     std::vector<std::string> names;
     for (const LayoutComponent& component : layout.components) {
         if (component.is_stale || offset < component.start || offset >= component.end) {
@@ -60,16 +61,16 @@ std::vector<std::string> targets_of_byte(const StripeLayout& layout, std::uint64
         const std::size_t count = component.targets.size();
         if (count == 0) {
             names.emplace_back(component.pattern == Pattern::metadata_server ? "MDT" : "?");
-        } else if (component.stripe == 0) {
+        } else if (component.stripe_bytes == 0) {
             names.insert(names.end(), component.targets.begin(), component.targets.end());
         } else {
-            names.push_back(component.targets[(offset + component.shift) / component.stripe % count]);
+            names.push_back(component.targets[(offset + component.shift_bytes) / component.stripe_bytes % count]);
         }
     }
     return names;
 }
 
-const char* pattern_word(Pattern pattern) {
+const char* pattern_name(Pattern pattern) {
     constexpr std::array names{"raid0", "mdt", "released", "foreign", "whole"};
     return names[static_cast<std::size_t>(pattern)];
 }

@@ -71,12 +71,13 @@ std::string describe_difference(const plan::Striping& requested, const StripeLay
         return "a layout of " + std::to_string(granted.components.size()) + " components instead of one";
     }
     const LayoutComponent& component = granted.components.front();
-    if (requested.count && *requested.count > 0 && component.count != static_cast<std::uint64_t>(*requested.count)) {
-        add(std::to_string(component.count) + (component.count == 1 ? " target" : " targets") + " instead of " +
-            std::to_string(*requested.count));
+    if (requested.count && *requested.count > 0 &&
+        component.requested_stripes != static_cast<std::uint64_t>(*requested.count)) {
+        add(std::to_string(component.requested_stripes) + (component.requested_stripes == 1 ? " target" : " targets") +
+            " instead of " + std::to_string(*requested.count));
     }
-    if (requested.size && component.stripe != *requested.size) {
-        add("stripes of " + plan::format_bytes(component.stripe) + " instead of " +
+    if (requested.size && component.stripe_bytes != *requested.size) {
+        add("stripes of " + plan::format_bytes(component.stripe_bytes) + " instead of " +
             plan::format_bytes(*requested.size));
     }
     if (!requested.pool.empty() && component.pool != requested.pool) {

@@ -17,7 +17,7 @@ using nlohmann::ordered_json;
 
 /// The report on one prefix; null when it has no manifest of a run.
 ordered_json clean_prefix(const CleanArguments& arguments, const std::string& directory, int& code) {
-    ordered_json entry{{"directory", records::json_text(directory)}};
+    ordered_json entry{{"directory", records::to_json_text(directory)}};
     try {
         plan::TargetSettings target;
         target.path = directory;
@@ -26,17 +26,17 @@ ordered_json clean_prefix(const CleanArguments& arguments, const std::string& di
         if (!manifest) {
             return {};
         }
-        entry["run"] = records::json_text(manifest->run);
+        entry["run"] = records::to_json_text(manifest->run_id);
         if (const std::string reason = explain_active_run(*manifest, arguments.elsewhere); !reason.empty()) {
             entry["not_removed"] = reason;
             return entry;
         }
         const files::Removal removal = run.remove(*manifest, arguments.dry_run);
-        entry["directories"] = {records::json_text(directory)};
+        entry["directories"] = {records::to_json_text(directory)};
         entry["outside"] = ordered_json::array();
         code = report_removal(removal, entry) ? code : static_cast<int>(phases::exit_failed);
     } catch (const std::runtime_error& error) {
-        entry["not_removed"] = records::json_text(error.what());
+        entry["not_removed"] = records::to_json_text(error.what());
         code = phases::exit_failed;
     }
     return entry;

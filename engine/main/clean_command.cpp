@@ -33,7 +33,7 @@ bool has_trees(const files::Manifest& manifest) {
 /// Removes the files of a run; in a directory that existed before, only its trees.
 files::Removal remove_remaining_files(const files::RunDirectories& directories, const files::Manifest& manifest,
                                       bool dry) {
-    if (!manifest.existed_before) {
+    if (!manifest.directory_existed_before) {
         return files::remove_run(directories, manifest, dry);
     }
     files::Removal removal = files::remove_trees(directories.root, manifest, dry);
@@ -54,13 +54,13 @@ bool is_run_directory_name(const std::string& name) {
 }  // namespace
 
 std::string explain_active_run(const files::Manifest& manifest, bool elsewhere) {
-    const std::string who = "its run " + records::json_text(manifest.run);
+    const std::string who = "its run " + records::to_json_text(manifest.run_id);
     const files::WriterState writer_state = manifest.check_writer_liveness();
     if (writer_state == files::WriterState::alive) {
         return who + " is still going on (process " + std::to_string(manifest.pid) + ")";
     }
     if (writer_state == files::WriterState::elsewhere && !elsewhere) {
-        return who + " was started on " + records::json_text(manifest.host) + " as process " +
+        return who + " was started on " + records::to_json_text(manifest.host) + " as process " +
                std::to_string(manifest.pid) +
                ", which cannot be asked from here: clean there, or add --elsewhere once you know that it has ended";
     }
@@ -74,8 +74,8 @@ std::string explain_refusal(const files::Manifest& manifest, bool elsewhere) {
     if (std::string reason = explain_active_run(manifest, elsewhere); !reason.empty()) {
         return reason;
     }
-    if (manifest.existed_before && !has_trees(manifest)) {
-        return "its run " + records::json_text(manifest.run) +
+    if (manifest.directory_existed_before && !has_trees(manifest)) {
+        return "its run " + records::to_json_text(manifest.run_id) +
                " was told to use a directory that was already there (target.use_existing), so nothing in it is "
                "known to be its own";
     }
@@ -129,7 +129,7 @@ class CleanRun {
 
     /// The report on one directory; null when it has no files of a run.
     ordered_json clean_candidate(files::ConfinedDirectory directory) {
-        ordered_json entry{{"directory", records::json_text(directory.path())}};
+        ordered_json entry{{"directory", records::to_json_text(directory.path())}};
         const bool named_as_run = is_run_directory_name(directory.name());
         if (!directory) {
             return report_unopened(directory, named_as_run, std::move(entry));
@@ -146,10 +146,10 @@ class CleanRun {
             entry["not_removed"] =
                 "it is called like the directory of a run, but holds no list of what the run made: if a server of the "
                 "file system is away, clean again when it is back, else look inside and remove it by hand";
-        } catch (const files::UntrustedManifest& ignored) {
-            entry["not_removed"] = records::json_text(ignored.what());
+        } catch (const files::UntrustedManifestError& ignored) {
+            entry["not_removed"] = records::to_json_text(ignored.what());
         } catch (const std::exception& error) {
-            entry["not_removed"] = records::json_text(error.what());
+            entry["not_removed"] = records::to_json_text(error.what());
             code_ = phases::exit_failed;
         }
         return entry;
@@ -171,21 +171,21 @@ class CleanRun {
     }
 
     void clean_run(files::ConfinedDirectory directory, const files::Manifest& manifest, ordered_json& entry) {
-        entry["run"] = records::json_text(manifest.run);
+        entry["run"] = records::to_json_text(manifest.run_id);
         const std::string keep = explain_refusal(manifest, arguments_.elsewhere);
         if (!keep.empty()) {
             entry["not_removed"] = keep;
             return;
         }
         plan::Files files = manifest.files;
-        if (manifest.existed_before) {
+        if (manifest.directory_existed_before) {
             files.across.clear();  // only trees in the directory itself are removed
         }
         const files::RunDirectories directories = files::open_run_directories(std::move(directory), files);
         const std::string refusal = list_directories(directories, entry);
         if (!refusal.empty()) {
             refused_ = true;
-            entry["not_removed"] = records::json_text(refusal);
+            entry["not_removed"] = records::to_json_text(refusal);
             records::print_error(directories.root.path() + " is not removed: " + refusal);
             return;
         }
@@ -198,18 +198,18 @@ class CleanRun {
     std::string list_directories(const files::RunDirectories& directories, ordered_json& entry) const {
         std::string outside;
         std::string of_others;
-        entry["directories"] = {records::json_text(directories.root.path())};
+        entry["directories"] = {records::to_json_text(directories.root.path())};
         entry["outside"] = ordered_json::array();
         for (const files::ConfinedDirectory& other : directories.other_targets) {
             if (other.error() == ENOENT) {
                 continue;
             }
-            entry["directories"].push_back(records::json_text(other.path()));
+            entry["directories"].push_back(records::to_json_text(other.path()));
             if (other && !other.is_owned_by_caller()) {
                 of_others += (of_others.empty() ? "" : ", ") + other.path();
             }
             if (!is_below_target(other)) {
-                entry["outside"].push_back(records::json_text(other.path()));
+                entry["outside"].push_back(records::to_json_text(other.path()));
                 outside += (outside.empty() ? "" : ", ") + other.path();
             }
         }
@@ -251,14 +251,14 @@ void print_clean(const ordered_json& report, const CleanArguments& arguments) {
             std::printf("  also in %s\n", entry.at("directories").at(i).get<std::string>().c_str());
         }
         if (arguments.dry_run && !arguments.outside && !entry.at("outside").empty()) {
-            std::printf("  needs --yes: files lie outside %s\n", records::json_text(arguments.directory).c_str());
+            std::printf("  needs --yes: files lie outside %s\n", records::to_json_text(arguments.directory).c_str());
         }
         for (const auto& remaining : entry.at("remaining")) {
             std::printf("  %s\n", remaining.get<std::string>().c_str());
         }
     }
     if (report.empty()) {
-        std::printf("nothing to remove below %s\n", records::json_text(arguments.directory).c_str());
+        std::printf("nothing to remove below %s\n", records::to_json_text(arguments.directory).c_str());
     }
 }
 
@@ -269,7 +269,7 @@ bool report_removal(const files::Removal& removal, ordered_json& entry) {
     entry["bytes"] = removal.bytes;
     entry["remaining"] = ordered_json::array();
     for (const std::string& remaining : removal.remaining) {
-        entry["remaining"].push_back(records::json_text(remaining));
+        entry["remaining"].push_back(records::to_json_text(remaining));
     }
     return removal.remaining.empty();
 }

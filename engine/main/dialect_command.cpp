@@ -143,7 +143,7 @@ int show_plans(Session& session, const SondeOptions& own_options) {
     session.begin({});
     while (const std::optional<std::string> text = next_plan(session, own_options)) {
         const nlohmann::ordered_json plan =
-            plan::parse_ordered_json(plan::parse_plan(*text, runs::capabilities()).canonical);
+            plan::parse_ordered_json(plan::parse_plan(*text, runs::list_capabilities()).canonical);
         std::cout << plan::serialize_json(plan, plan::JsonEncoding::strict_utf8, 2) << "\n";
         session.end_plan(phases::exit_done);
     }
@@ -172,7 +172,7 @@ int run_all(Session& session, const SondeOptions& own_options, const std::string
         }
         int code = phases::exit_done;
         try {
-            const plan::Plan plan = plan::parse_plan(message.at("plan").get<std::string>(), runs::capabilities());
+            const plan::Plan plan = plan::parse_plan(message.at("plan").get<std::string>(), runs::list_capabilities());
             const std::string suffix = number == 0 ? "" : "." + std::to_string(number);
             phases::RunOptions options{own_options.record.empty() || own_options.record == "-"
                                            ? own_options.record

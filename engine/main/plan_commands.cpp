@@ -73,7 +73,7 @@ ordered_json answer_request(const json& request, bool in_order, ranks::Team& tea
     if (!request.is_object() || !request.contains("plan")) {
         throw plan::PlanError("a request must be an object with the member plan");
     }
-    const plan::Plan plan = plan::parse_plan(plan::serialize_json(request.at("plan")), runs::capabilities());
+    const plan::Plan plan = plan::parse_plan(plan::serialize_json(request.at("plan")), runs::list_capabilities());
     const auto processes = static_cast<int>(read_request_number(request, "processes", plan.tasks.processes, 1 << 24));
     const auto nodes = static_cast<int>(read_request_number(request, "nodes", 1, processes));
     const auto memory = static_cast<std::uint64_t>(read_request_number(
@@ -84,7 +84,7 @@ ordered_json answer_request(const json& request, bool in_order, ranks::Team& tea
     const std::vector<phases::PlannedPhase> accesses = phases::list_accesses(plan, tasks, memory, team, in_order);
     const runs::Footprint need = runs::compute_footprint(plan, tasks, memory, runs::StonewallCount::nothing);
     const runs::Footprint most = runs::compute_footprint(plan, tasks, memory, runs::StonewallCount::whole_volume);
-    out["space"] = {{"bytes", need.bytes}, {"files", need.files}, {"most_bytes", most.bytes}};
+    out["space"] = {{"bytes", need.bytes}, {"files", need.file_count}, {"most_bytes", most.bytes}};
     out["phases"] = ordered_json::array();
     for (std::size_t i = 0; i < accesses.size(); ++i) {
         const phases::PlannedPhase& phase = accesses[i];
@@ -151,7 +151,7 @@ int print_dry_run(const plan::Plan& plan) {
     std::cout << "plan " << plan.id << ": " << tasks.tasks() << " tasks, target " << plan.target.path << "\n";
     for (std::size_t i = 0; i < accesses.size(); ++i) {
         const plan::Phase& phase = plan.phases[i];
-        std::cout << "  " << phase.id << ": " << plan::text(phase.op) << " by " << phase.data.backend << ", ";
+        std::cout << "  " << phase.id << ": " << plan::operation_name(phase.op) << " by " << phase.data.backend << ", ";
         if (phase.meta) {
             std::cout << accesses[i].operations << " operation(s), " << accesses[i].files << " item(s)\n";
             continue;
@@ -177,7 +177,7 @@ int command_resolve(const ResolveArguments& arguments) {
             try {
                 print_line(answer_request(plan::parse_document(line), arguments.order, *team));
             } catch (const plan::PlanError& error) {
-                print_line({{"error", records::json_text(error.what())}});
+                print_line({{"error", records::to_json_text(error.what())}});
             }
         }
         return finish_output();
@@ -191,14 +191,14 @@ int command_resolve(const ResolveArguments& arguments) {
 }
 
 int command_schema() {
-    std::cout << plan::serialize_json(plan::build_schema(runs::capabilities()), plan::JsonEncoding::strict_utf8, 2)
+    std::cout << plan::serialize_json(plan::build_schema(runs::list_capabilities()), plan::JsonEncoding::strict_utf8, 2)
               << '\n';
     return finish_output();
 }
 
 int command_accesses(const std::string& plan_file) {
     try {
-        const plan::Plan plan = plan::parse_plan(read_plan(plan_file), runs::capabilities());
+        const plan::Plan plan = plan::parse_plan(read_plan(plan_file), runs::list_capabilities());
         const std::unique_ptr<ranks::Team> team = form_single_team();
         const TaskMap tasks = make_task_map(plan, plan.tasks.processes, 1);
         check(plan, tasks, records::read_node_memory());
@@ -207,11 +207,11 @@ int command_accesses(const std::string& plan_file) {
                               [&plan](const phases::PlannedAccess& access) {
                                   const plan::Phase& phase = plan.phases[access.phase];
                                   ordered_json line{{"phase", phase.id}, {"task", access.task}};
-                                  if (!phase.meta && !plan::on_files(phase.op)) {
+                                  if (!phase.meta && !plan::acts_on_files(phase.op)) {
                                       line["file"] = access.file;
                                   }
-                                  line["path"] = records::json_text(access.path);
-                                  if (!phase.meta && !plan::on_files(phase.op)) {
+                                  line["path"] = records::to_json_text(access.path);
+                                  if (!phase.meta && !plan::acts_on_files(phase.op)) {
                                       line["offset"] = access.offset;
                                       line["length"] = access.length;
                                   }

@@ -80,7 +80,7 @@ int run_stages(const RunArguments& arguments, int stages) {
 }
 
 int run_plan(RunArguments arguments) {
-    plan::Plan plan = plan::parse_plan(read_plan(arguments.plan), runs::capabilities());
+    plan::Plan plan = plan::parse_plan(read_plan(arguments.plan), runs::list_capabilities());
     if (arguments.dry_run) {
         return print_dry_run(plan);
     }
@@ -115,9 +115,9 @@ int run_plan(RunArguments arguments) {
     request.processes = plan.tasks.processes;
     request.mpi_module = arguments.mpi_module;
     for (const plan::Phase& phase : plan.phases) {
-        const plan::BackendTraits traits = runs::capabilities().find_traits(phase.data.backend);
-        request.need_mpi = request.need_mpi || traits.mpi;
-        request.prefer_site = request.prefer_site || traits.dataset_element > 0;
+        const plan::BackendTraits traits = runs::list_capabilities().find_traits(phase.data.backend);
+        request.need_mpi = request.need_mpi || traits.needs_mpi;
+        request.prefer_site = request.prefer_site || traits.dataset_element_bytes > 0;
     }
     const std::unique_ptr<ranks::Team> team = ranks::form_team(request);
     const bool root = team->location().is_root();

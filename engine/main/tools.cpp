@@ -25,9 +25,9 @@ int command_backends(bool json, const std::string& directory) {
         if (!answer.is_available) {
             row["why"] = answer.reason;
         }
-        row["queue"] = backend->traits.queue;
-        row["direct"] = backend->traits.direct;
-        row["collective"] = backend->traits.collective;
+        row["queue"] = backend->traits.supports_queue;
+        row["direct"] = backend->traits.supports_direct;
+        row["collective"] = backend->traits.supports_collective;
         rows.push_back(row);
         if (!json) {
             std::printf("%-9s %-4s %s\n", std::string(backend->name).c_str(), answer.is_available ? "yes" : "no",

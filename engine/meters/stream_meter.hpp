@@ -19,7 +19,7 @@ namespace sonde::meters {
 enum WorkPart : unsigned { part_open, part_transfer, part_fsync, part_close, parts };
 
 /// From the first start to the last end of one kind of work, and the time really spent in it.
-struct Interval {
+struct WorkInterval {
     std::int64_t first_start_ns = -1;  ///< -1 = did not happen
     std::int64_t last_end_ns = -1;
     std::int64_t sum_ns = 0;
@@ -32,42 +32,42 @@ struct Interval {
 
 struct StreamMeter {
     // Live counters: written by the stream with relaxed stores, read by the monitor.
-    struct alignas(64) Live {
+    struct alignas(64) LiveCounters {
         std::atomic<std::uint64_t> bytes{0};
         std::atomic<std::uint64_t> operations{0};
         std::atomic<std::uint32_t> active{0};
-    } live;
+    } live_counters;
 
     int task = -1;
-    int stream = 0;                                            ///< its position in a duplex phase
-    std::uint64_t bytes[2] = {};                               ///< by kind_read, kind_write
-    std::uint64_t file_operations = 0;                         ///< on names
-    std::uint64_t entries = 0;                                 ///< readdir, walk: names found
-    std::uint64_t directories = 0, examined = 0, matched = 0;  ///< walk: of these
+    int duplex_stream = 0;              ///< its position in a duplex phase
+    std::uint64_t bytes[2] = {};        ///< by kind_read, kind_write
+    std::uint64_t file_operations = 0;  ///< on names
+    std::uint64_t listed_entries = 0;   ///< readdir, walk: names found
+    std::uint64_t listed_directories = 0, examined_entries = 0, matched_entries = 0;  ///< walk: of these
     std::uint64_t operations[2] = {};
     std::uint64_t planned_bytes = 0, planned_operations = 0;  ///< 0 when a time decides
-    std::uint64_t short_operations = 0, failed = 0, retries = 0;
-    std::uint64_t checked_bytes = 0, mismatches = 0;
+    std::uint64_t short_operations = 0, failed_operations = 0, retries = 0;
+    std::uint64_t checked_bytes = 0, mismatch_count = 0;
     std::int64_t verify_ns = 0;
     TrainingMeter training;
-    Interval parts_of_work[parts];
+    WorkInterval parts_of_work[parts];
     std::int64_t finished_ns = -1;                                ///< end of this stream's own work
     bool deadline_passed = false;                                 ///< the deadline came before the work was done
     std::uint64_t stonewall_bytes = 0, stonewall_operations = 0;  ///< moved until the deadline
     std::uint64_t user_ns = 0, system_ns = 0;                     ///< of the thread, during the transfer
-    std::uint64_t files_done = 0;                                 ///< mapping many: files completely done
+    std::uint64_t completed_files = 0;                            ///< mapping many: files completely done
     std::uint64_t next_operation = 0;  ///< how far the first pass came: operations done of it
     std::uint32_t slices_used = 0, slices_doublings = 0;
     std::uint32_t kinds_used = 0;  ///< one bit each: histograms that belong to this phase
 
     /// Address space of a meter with its slices and histograms, which follow it. Memory is taken only by what is used:
     /// the slices, and two or three pages of each histogram that has values.
-    static std::size_t bytes_for(int max_slices) noexcept {
-        return header_bytes + kinds * sizeof(Histogram) + slices_for(max_slices);
+    static std::size_t address_space_bytes(int max_slices) noexcept {
+        return header_bytes + kinds * sizeof(Histogram) + slice_memory_bytes(max_slices);
     }
     /// Memory that a stream's meter takes at most when values of `used` kinds are counted.
-    static std::size_t memory_for(int max_slices, unsigned used) noexcept {
-        return header_bytes + used * sizeof(Histogram) + slices_for(max_slices);
+    static std::size_t max_memory_bytes(int max_slices, unsigned used) noexcept {
+        return header_bytes + used * sizeof(Histogram) + slice_memory_bytes(max_slices);
     }
     /// To add to. Emptied when it is the first time in this phase.
     Histogram& histogram(unsigned kind) noexcept {
@@ -91,7 +91,7 @@ struct StreamMeter {
 
  private:
     static constexpr std::size_t header_bytes = 4096;
-    static std::size_t slices_for(int max_slices) noexcept {
+    static std::size_t slice_memory_bytes(int max_slices) noexcept {
         return (2 * static_cast<std::size_t>(max_slices) * sizeof(std::uint64_t) + 4095) / 4096 * 4096;
     }
     std::byte* start() noexcept { return reinterpret_cast<std::byte*>(this); }

@@ -53,8 +53,8 @@ TargetBoard::TargetSlot* TargetBoard::find_or_add_slot(std::string_view name) no
 }
 
 void TargetBoard::add(const TargetsServed& stream, std::uint32_t doublings) noexcept {
-    files.fetch_add(stream.files, relaxed);
-    with_layout.fetch_add(stream.with_layout, relaxed);
+    opened_files.fetch_add(stream.opened_files, relaxed);
+    known_layouts.fetch_add(stream.known_layouts, relaxed);
     if (stream.meter != nullptr) {
         add(*stream.meter, doublings);
     }
@@ -65,7 +65,7 @@ void TargetBoard::add(const TargetMeter& meter, std::uint32_t doublings) noexcep
     for (std::uint32_t t = 0; t < meter.names().size(); ++t) {
         TargetSlot* const target = find_or_add_slot(meter.names()[t]);
         for (unsigned k = 0; target != nullptr && k < 2; ++k) {
-            DirectionCounts& kind = target->kind[k];
+            DirectionCounts& kind = target->counts_by_kind[k];
             raise_to(kind.longest_ns, meter.longest_ns(k, t));
             for (std::size_t bucket = 0; bucket < TargetLatency::buckets; ++bucket) {
                 add_to(kind.latency[bucket], meter.latencies(k, bucket, t));
@@ -83,8 +83,8 @@ void TargetBoard::add(const TargetMeter& meter, std::uint32_t doublings) noexcep
 }
 
 void TargetBoard::clear() noexcept {
-    files.store(0, relaxed);
-    with_layout.store(0, relaxed);
+    opened_files.store(0, relaxed);
+    known_layouts.store(0, relaxed);
     for (TargetSlot& target : targets) {
         if (target.state.load(relaxed) != 0) {
             std::memset(static_cast<void*>(&target), 0, sizeof target);

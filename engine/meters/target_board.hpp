@@ -28,11 +28,11 @@ struct TargetBoard {
     struct TargetSlot {
         std::atomic<std::uint32_t> state;  ///< 0 free, 1 being named, 2 named
         std::array<char, longest_name + 1> name;
-        std::array<DirectionCounts, 2> kind;  ///< read, write
+        std::array<DirectionCounts, 2> counts_by_kind;  ///< read, write
     };
 
-    std::atomic<std::uint64_t> files;        ///< whose layout was asked for, once for each stream that opened them
-    std::atomic<std::uint64_t> with_layout;  ///< of these: that have one
+    std::atomic<std::uint64_t> opened_files;   ///< whose layout was asked for, once for each stream that opened them
+    std::atomic<std::uint64_t> known_layouts;  ///< of these: that have one
     std::array<TargetSlot, TargetMeter::max_targets> targets;
 
     /// Adds a stream, whose slices become as wide as 2^`doublings` first widths. Processes may do so at the same time.

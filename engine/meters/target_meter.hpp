@@ -172,8 +172,8 @@ class TargetMeter {
 /// The counters of one stream for each target.
 struct TargetsServed {
     const TargetMeter* meter = nullptr;  ///< null: no file of the stream has a layout that is known
-    std::uint64_t files = 0;             ///< that it opened
-    std::uint64_t with_layout = 0;       ///< of these: whose layout is known
+    std::uint64_t opened_files = 0;      ///< that it opened
+    std::uint64_t known_layouts = 0;     ///< of these: whose layout is known
 };
 
 }  // namespace sonde::meters

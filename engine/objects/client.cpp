@@ -55,7 +55,7 @@ std::string part_query(std::uint64_t number, std::string_view upload) {
 
 std::int64_t StoreClient::perform(const StoreRequest& call) {
     int repetitions = 0;
-    Ending ending = exchange_.perform(call);
+    RequestResult ending = exchange_.perform(call);
     while (ending.value < 0 && ending.is_temporary && repetitions < settings_.retries) {
         sleep_ms(backoff_ms(++repetitions));
         ++retries_;
@@ -72,16 +72,16 @@ int StoreClient::put(std::string_view key, std::span<const std::byte> content, b
                                                                .key = key,
                                                                .query = {},
                                                                .body = content,
-                                                               .into = {},
-                                                               .text = nullptr,
-                                                               .first = -1,
+                                                               .destination = {},
+                                                               .response_text = nullptr,
+                                                               .first_byte = -1,
                                                                .exclusive = exclusive})));
 }
 
 int StoreClient::get_text(std::string_view key, std::string& text) {
     StoreRequest call;
     call.key = key;
-    call.text = &text;
+    call.response_text = &text;
     return static_cast<int>(std::min<std::int64_t>(0, perform(call)));
 }
 
@@ -104,7 +104,7 @@ int StoreClient::check_bucket() {
     std::string text;
     StoreRequest call;
     call.query = "list-type=2&max-keys=1";
-    call.text = &text;
+    call.response_text = &text;
     return static_cast<int>(std::min<std::int64_t>(0, perform(call)));
 }
 
@@ -116,7 +116,7 @@ int StoreClient::list(std::string_view prefix, bool delimiter, std::string& toke
     std::string xml;
     StoreRequest call;
     call.query = query;
-    call.text = &xml;
+    call.response_text = &xml;
     if (const std::int64_t failed = perform(call); failed < 0) {
         return static_cast<int>(failed);
     }
@@ -137,7 +137,7 @@ std::string StoreClient::begin_upload(std::string_view key) {
     call.method = Method::post;
     call.key = key;
     call.query = "uploads=";
-    call.text = &xml;
+    call.response_text = &xml;
     if (perform(call) < 0) {
         return {};
     }
@@ -159,9 +159,9 @@ int StoreClient::complete_upload(std::string_view key, std::string_view upload, 
                                          .key = key,
                                          .query = query,
                                          .body = bytes_of(parts),
-                                         .into = {},
-                                         .text = &xml,
-                                         .first = -1,
+                                         .destination = {},
+                                         .response_text = &xml,
+                                         .first_byte = -1,
                                          .exclusive = exclusive});
     if (failed < 0) {
         return static_cast<int>(failed);
@@ -193,7 +193,7 @@ std::int64_t StoreClient::abort_uploads(std::string_view prefix,
         const std::string query =
             markers.empty() ? "prefix=" + percent_encode(prefix, false) + "&uploads=" : markers + "&uploads=";
         call.query = query;
-        call.text = &xml;
+        call.response_text = &xml;
         if (const std::int64_t failed = perform(call); failed < 0) {
             return failed;
         }

@@ -102,15 +102,15 @@ std::string find_element(std::string_view xml, std::string_view name) {
 }
 
 Exchange::Exchange(const StoreSettings& settings, std::size_t endpoint)
-    : curl_(load_curl()), easy_(curl_.easy_init()), base_(bucket_url(settings, endpoint)) {
-    if (easy_ == nullptr) {
+    : curl_(load_curl()), curl_handle_(curl_.easy_init()), bucket_url_(bucket_url(settings, endpoint)) {
+    if (curl_handle_ == nullptr) {
         throw std::runtime_error("libcurl has no memory for a request");
     }
     set_constant_options(settings);
 }
 
 Exchange::~Exchange() {
-    curl_.easy_cleanup(easy_);
+    curl_.easy_cleanup(curl_handle_);
     curl_.list_free(headers_);
     curl_.list_free(exclusive_headers_);
 }
@@ -129,29 +129,30 @@ void Exchange::set_constant_options(const StoreSettings& settings) {
     }
     exclusive_headers_ = curl_.list_append(exclusive_headers_, "If-None-Match: *");
     const long seconds = std::max<long>(1, static_cast<long>(settings.timeout_ns / 1'000'000'000));
-    curl_.set(easy_, CurlOption::no_signal, 1L);
-    curl_.set(easy_, CurlOption::protocols, "http,https");
-    curl_.set(easy_, CurlOption::http_version, 2L);  // 1.1: one request at a time on a connection
-    curl_.set(easy_, CurlOption::receive_buffer, largest_buffer);
-    curl_.set(easy_, CurlOption::upload_buffer, largest_buffer);
-    curl_.set(easy_, CurlOption::connect_timeout_ms, std::max(1L, static_cast<long>(settings.timeout_ns / 1'000'000)));
-    curl_.set(easy_, CurlOption::low_speed_limit, 1L);
-    curl_.set(easy_, CurlOption::low_speed_time, seconds);
-    curl_.set(easy_, CurlOption::error_text, curl_text_.data());
-    curl_.set(easy_, CurlOption::sign_v4, ("aws:amz:" + settings.region + ":s3").c_str());
-    curl_.set(easy_, CurlOption::user_and_password,
+    curl_.set(curl_handle_, CurlOption::no_signal, 1L);
+    curl_.set(curl_handle_, CurlOption::protocols, "http,https");
+    curl_.set(curl_handle_, CurlOption::http_version, 2L);  // 1.1: one request at a time on a connection
+    curl_.set(curl_handle_, CurlOption::receive_buffer, largest_buffer);
+    curl_.set(curl_handle_, CurlOption::upload_buffer, largest_buffer);
+    curl_.set(curl_handle_, CurlOption::connect_timeout_ms,
+              std::max(1L, static_cast<long>(settings.timeout_ns / 1'000'000)));
+    curl_.set(curl_handle_, CurlOption::low_speed_limit, 1L);
+    curl_.set(curl_handle_, CurlOption::low_speed_time, seconds);
+    curl_.set(curl_handle_, CurlOption::error_text, curl_text_.data());
+    curl_.set(curl_handle_, CurlOption::sign_v4, ("aws:amz:" + settings.region + ":s3").c_str());
+    curl_.set(curl_handle_, CurlOption::user_and_password,
               (settings.credentials.key_id + ":" + settings.credentials.secret).c_str());
     if (!settings.ca_file.empty()) {
-        curl_.set(easy_, CurlOption::ca_file, settings.ca_file.c_str());
+        curl_.set(curl_handle_, CurlOption::ca_file, settings.ca_file.c_str());
     }
-    curl_.set(easy_, CurlOption::write_function, &Exchange::take_content);
-    curl_.set(easy_, CurlOption::write_data, this);
-    curl_.set(easy_, CurlOption::read_function, &Exchange::give_content);
-    curl_.set(easy_, CurlOption::read_data, this);
-    curl_.set(easy_, CurlOption::seek_function, &Exchange::rewind_content);
-    curl_.set(easy_, CurlOption::seek_data, this);
-    curl_.set(easy_, CurlOption::header_function, &Exchange::take_header);
-    curl_.set(easy_, CurlOption::header_data, this);
+    curl_.set(curl_handle_, CurlOption::write_function, &Exchange::receive_content);
+    curl_.set(curl_handle_, CurlOption::write_data, this);
+    curl_.set(curl_handle_, CurlOption::read_function, &Exchange::send_content);
+    curl_.set(curl_handle_, CurlOption::read_data, this);
+    curl_.set(curl_handle_, CurlOption::seek_function, &Exchange::rewind_content);
+    curl_.set(curl_handle_, CurlOption::seek_data, this);
+    curl_.set(curl_handle_, CurlOption::header_function, &Exchange::receive_header);
+    curl_.set(curl_handle_, CurlOption::header_data, this);
     set_headers(headers_);
 }
 
@@ -159,44 +160,44 @@ void Exchange::set_method(Method method) {
     if (method == method_ && method != Method::post) {
         return;
     }
-    curl_.set(easy_, CurlOption::custom_request, static_cast<const char*>(nullptr));
-    curl_.set(easy_, CurlOption::upload, 0L);
-    curl_.set(easy_, CurlOption::no_body, 0L);
+    curl_.set(curl_handle_, CurlOption::custom_request, static_cast<const char*>(nullptr));
+    curl_.set(curl_handle_, CurlOption::upload, 0L);
+    curl_.set(curl_handle_, CurlOption::no_body, 0L);
     switch (method) {
         case Method::get:
-            curl_.set(easy_, CurlOption::http_get, 1L);
+            curl_.set(curl_handle_, CurlOption::http_get, 1L);
             break;
         case Method::head:
-            curl_.set(easy_, CurlOption::no_body, 1L);
+            curl_.set(curl_handle_, CurlOption::no_body, 1L);
             break;
         case Method::put:
-            curl_.set(easy_, CurlOption::upload, 1L);
+            curl_.set(curl_handle_, CurlOption::upload, 1L);
             break;
         case Method::remove:
-            curl_.set(easy_, CurlOption::http_get, 1L);
-            curl_.set(easy_, CurlOption::custom_request, "DELETE");
+            curl_.set(curl_handle_, CurlOption::http_get, 1L);
+            curl_.set(curl_handle_, CurlOption::custom_request, "DELETE");
             break;
         case Method::post:
-            curl_.set(easy_, CurlOption::post, 1L);
+            curl_.set(curl_handle_, CurlOption::post, 1L);
             break;
     }
     method_ = method;
 }
 
 void Exchange::prepare(const StoreRequest& call) {
-    call_ = call;
+    request_ = call;
     sent_ = received_ = 0;
-    overflow_ = false;
-    status_ = 0;
+    content_overflowed_ = false;
+    http_status_ = 0;
     content_length_ = 0;
     entity_tag_.clear();
     rejection_.clear();
     failure_.clear();
     curl_text_[0] = '\0';
-    if (call.text != nullptr) {
-        call.text->clear();
+    if (call.response_text != nullptr) {
+        call.response_text->clear();
     }
-    url_ = base_;
+    url_ = bucket_url_;
     url_ += '/';
     append_percent_encoded(url_, call.key, true);
     if (!call.query.empty()) {
@@ -204,22 +205,22 @@ void Exchange::prepare(const StoreRequest& call) {
         url_ += call.query;
     }
     set_method(call.method);
-    curl_.set(easy_, CurlOption::url, url_.c_str());
+    curl_.set(curl_handle_, CurlOption::url, url_.c_str());
     set_headers(call.exclusive ? exclusive_headers_ : headers_);
     if (call.method == Method::put) {
-        curl_.set(easy_, CurlOption::upload_size, static_cast<std::int64_t>(call.body.size()));
+        curl_.set(curl_handle_, CurlOption::upload_size, static_cast<std::int64_t>(call.body.size()));
     } else if (call.method == Method::post) {
-        curl_.set(easy_, CurlOption::post_fields, reinterpret_cast<const char*>(call.body.data()));
-        curl_.set(easy_, CurlOption::post_size, static_cast<std::int64_t>(call.body.size()));
+        curl_.set(curl_handle_, CurlOption::post_fields, reinterpret_cast<const char*>(call.body.data()));
+        curl_.set(curl_handle_, CurlOption::post_size, static_cast<std::int64_t>(call.body.size()));
     }
-    const bool has_range = call.method == Method::get && call.first >= 0;
-    set_range(has_range ? call.first : -1, has_range ? call.into.size() : 0);
+    const bool has_range = call.method == Method::get && call.first_byte >= 0;
+    set_range(has_range ? call.first_byte : -1, has_range ? call.destination.size() : 0);
 }
 
 // libcurl copies what an option gets: an option that stays as it is is not set again.
 void Exchange::set_headers(CurlList* headers) {
     if (headers != used_headers_) {
-        curl_.set(easy_, CurlOption::headers, headers);
+        curl_.set(curl_handle_, CurlOption::headers, headers);
         used_headers_ = headers;
     }
 }
@@ -233,38 +234,38 @@ void Exchange::set_range(std::int64_t first, std::size_t bytes) {
         std::snprintf(range.data(), range.size(), "%lld-%lld", static_cast<long long>(first),
                       static_cast<long long>(first) + static_cast<long long>(bytes) - 1);
     }
-    curl_.set(easy_, CurlOption::range, first < 0 ? static_cast<const char*>(nullptr) : range.data());
+    curl_.set(curl_handle_, CurlOption::range, first < 0 ? static_cast<const char*>(nullptr) : range.data());
     range_first_ = first;
     range_bytes_ = bytes;
 }
 
-Ending Exchange::perform(const StoreRequest& call) {
+RequestResult Exchange::perform(const StoreRequest& call) {
     prepare(call);
-    return conclude(curl_.easy_perform(easy_));
+    return evaluate_response(curl_.easy_perform(curl_handle_));
 }
 
-Ending Exchange::conclude(int code) {
+RequestResult Exchange::evaluate_response(int code) {
     if (code != curl_ok) {
-        return conclude_failed_transfer(code);
+        return evaluate_failed_transfer(code);
     }
     long status = 0;
-    curl_.easy_getinfo(easy_, curl_info_status, &status);
-    status_ = static_cast<int>(status);
-    const bool beyond_end = status_ == 416;
-    if (beyond_end || (status_ >= 200 && status_ < 300)) {
+    curl_.easy_getinfo(curl_handle_, curl_info_status, &status);
+    http_status_ = static_cast<int>(status);
+    const bool beyond_end = http_status_ == 416;
+    if (beyond_end || (http_status_ >= 200 && http_status_ < 300)) {
         // A server that ignores the range sends another part of the object.
-        if (call_.method == Method::get && call_.first > 0 && status_ == 200) {
+        if (request_.method == Method::get && request_.first_byte > 0 && http_status_ == 200) {
             failure_ = "the server ignores ranges";
             return {-EOPNOTSUPP, false};
         }
-        const bool sends = call_.method == Method::put || call_.method == Method::post;
-        return {beyond_end ? 0 : static_cast<std::int64_t>(sends ? call_.body.size() : received_), false};
+        const bool sends = request_.method == Method::put || request_.method == Method::post;
+        return {beyond_end ? 0 : static_cast<std::int64_t>(sends ? request_.body.size() : received_), false};
     }
-    return conclude_rejected_request();
+    return evaluate_rejected_request();
 }
 
-Ending Exchange::conclude_failed_transfer(int code) {
-    if (overflow_) {
+RequestResult Exchange::evaluate_failed_transfer(int code) {
+    if (content_overflowed_) {
         failure_ = "the response is longer than what was asked for";
         return {-EMSGSIZE, false};
     }
@@ -272,46 +273,47 @@ Ending Exchange::conclude_failed_transfer(int code) {
     return {-errno_of_curl(code), is_temporary_curl(code)};
 }
 
-Ending Exchange::conclude_rejected_request() {
+RequestResult Exchange::evaluate_rejected_request() {
     const std::string code = find_element(rejection_, "Code");
     const std::string message = find_element(rejection_, "Message");
-    failure_ = std::to_string(status_) + (code.empty() ? "" : " " + code) + (message.empty() ? "" : ": " + message);
+    failure_ =
+        std::to_string(http_status_) + (code.empty() ? "" : " " + code) + (message.empty() ? "" : ": " + message);
     if (failure_.size() > 240) {
         failure_.resize(240);
     }
-    return {-errno_of_status(status_), is_temporary_status(status_) || code == "RequestTimeout"};
+    return {-errno_of_status(http_status_), is_temporary_status(http_status_) || code == "RequestTimeout"};
 }
 
-std::size_t Exchange::take_content(char* data, std::size_t /*size*/, std::size_t count, void* self) {
+std::size_t Exchange::receive_content(char* data, std::size_t /*size*/, std::size_t count, void* self) {
     Exchange& exchange = *static_cast<Exchange*>(self);
-    if (exchange.status_ >= 300) {
+    if (exchange.http_status_ >= 300) {
         const std::size_t room = longest_rejection - std::min(longest_rejection, exchange.rejection_.size());
         exchange.rejection_.append(data, std::min(room, count));
-    } else if (exchange.call_.text != nullptr) {
-        exchange.call_.text->append(data, count);
-    } else if (exchange.call_.method == Method::get) {
-        const std::span<std::byte> into = exchange.call_.into;
+    } else if (exchange.request_.response_text != nullptr) {
+        exchange.request_.response_text->append(data, count);
+    } else if (exchange.request_.method == Method::get) {
+        const std::span<std::byte> into = exchange.request_.destination;
         if (count > into.size() - exchange.received_) {
-            exchange.overflow_ = true;
+            exchange.content_overflowed_ = true;
             return 0;  // ends the transfer
         }
         std::memcpy(into.data() + exchange.received_, data, count);
     }
-    exchange.received_ += exchange.status_ < 300 ? count : 0;
+    exchange.received_ += exchange.http_status_ < 300 ? count : 0;
     return count;
 }
 
-std::size_t Exchange::take_header(char* data, std::size_t /*size*/, std::size_t count, void* self) {
+std::size_t Exchange::receive_header(char* data, std::size_t /*size*/, std::size_t count, void* self) {
     Exchange& exchange = *static_cast<Exchange*>(self);
     const std::string_view line(data, count);
     if (line.starts_with("HTTP/")) {
         const std::size_t space = line.find(' ');
         if (space != std::string_view::npos) {
-            std::from_chars(line.data() + space + 1, line.data() + line.size(), exchange.status_);
+            std::from_chars(line.data() + space + 1, line.data() + line.size(), exchange.http_status_);
         }
         return count;
     }
-    if (exchange.call_.method == Method::get && !exchange.server_.empty()) {
+    if (exchange.request_.method == Method::get && !exchange.server_.empty()) {
         return count;  // of a get, only the status is used
     }
     const std::size_t colon = line.find(':');
@@ -332,9 +334,9 @@ std::size_t Exchange::take_header(char* data, std::size_t /*size*/, std::size_t 
     return count;
 }
 
-std::size_t Exchange::give_content(char* data, std::size_t size, std::size_t count, void* self) {
+std::size_t Exchange::send_content(char* data, std::size_t size, std::size_t count, void* self) {
     Exchange& exchange = *static_cast<Exchange*>(self);
-    const std::span<const std::byte> body = exchange.call_.body;
+    const std::span<const std::byte> body = exchange.request_.body;
     const std::size_t amount = std::min(size * count, body.size() - exchange.sent_);
     std::memcpy(data, body.data() + exchange.sent_, amount);
     exchange.sent_ += amount;

@@ -6,8 +6,8 @@
 
 namespace sonde::patterns {
 
-using plan::Order;
-using plan::Scope;
+using plan::AccessOrder;
+using plan::PermutationScope;
 
 Geometry::Geometry(const plan::Access& access, std::uint64_t segments, FileShare share, std::uint64_t pass_key)
     : order_(access.order),
@@ -23,7 +23,7 @@ Geometry::Geometry(const plan::Access& access, std::uint64_t segments, FileShare
       share_(share),
       key_(mix64(access.seed) ^ mix64(pass_key + 0x5eed)),
       size_steps_(accumulate_sizes(access)) {
-    if (scope_ != Scope::file) {
+    if (scope_ != PermutationScope::file) {
         key_ ^= mix64(share.index + 1);
     }
     if (access.distribution && access.distribution->kind != plan::DistributionKind::uniform) {
@@ -46,7 +46,7 @@ std::shared_ptr<const std::vector<Geometry::SizeStep>> Geometry::accumulate_size
 }
 
 std::uint64_t Geometry::end_of_file() const noexcept {
-    if (order_ == Order::stride) {
+    if (order_ == AccessOrder::stride) {
         return offset_ + (operations_ * share_.sharers - 1) * stride_ + transfer_;
     }
     if (slots_within_ > 0) {
@@ -71,9 +71,9 @@ std::uint64_t Geometry::slots_in_range() const noexcept {
     if (slots_within_ > 0) {
         return slots_within_;
     }
-    return scope_ == Scope::block  ? slots_per_block_
-           : scope_ == Scope::task ? operations_
-                                   : operations_ * share_.sharers;
+    return scope_ == PermutationScope::block  ? slots_per_block_
+           : scope_ == PermutationScope::task ? operations_
+                                              : operations_ * share_.sharers;
 }
 
 Permutation Geometry::make_permutation(std::uint64_t pass) const {
@@ -90,10 +90,10 @@ std::uint64_t Geometry::random_offset(std::uint64_t i, std::uint64_t pass) const
     if (slots_within_ > 0) {
         return offset_ + slot * transfer_;
     }
-    if (scope_ == Scope::block) {
+    if (scope_ == PermutationScope::block) {
         return slot_offset(i / slots_per_block_ * slots_per_block_ + slot, share_.index);
     }
-    if (scope_ == Scope::task) {
+    if (scope_ == PermutationScope::task) {
         return slot_offset(slot, share_.index);
     }
     return slot_offset(slot / share_.sharers, slot % share_.sharers);
@@ -125,25 +125,25 @@ void Geometry::fill_sequential(std::uint64_t first, std::span<std::uint64_t> out
 
 void Geometry::fill_offsets(std::uint64_t first, std::uint64_t pass, std::span<std::uint64_t> out) const noexcept {
     switch (order_) {
-        case Order::sequential:
+        case AccessOrder::sequential:
             fill_sequential(first, out);
             return;
-        case Order::reverse:
+        case AccessOrder::reverse:
             for (std::size_t k = 0; k < out.size(); ++k) {
                 out[k] = slot_offset(operations_ - 1 - (first + k), share_.index);
             }
             return;
-        case Order::stride:
+        case AccessOrder::stride:
             for (std::size_t k = 0; k < out.size(); ++k) {
                 out[k] = offset_ + ((first + k) * share_.sharers + share_.index) * stride_;
             }
             return;
-        case Order::random_replace:
+        case AccessOrder::random_replace:
             for (std::size_t k = 0; k < out.size(); ++k) {
                 out[k] = random_offset(first + k, pass);
             }
             return;
-        case Order::random_permute:
+        case AccessOrder::random_permute:
             fill_permuted(first, pass, out);
             return;
     }
@@ -170,7 +170,7 @@ void Geometry::fill_offsets(std::uint64_t first, std::uint64_t pass, std::span<s
 
 void Geometry::fill_permuted(std::uint64_t first, std::uint64_t pass, std::span<std::uint64_t> out) const noexcept {
     const Permutation permute = make_permutation(pass);
-    if (scope_ == Scope::block) {
+    if (scope_ == PermutationScope::block) {
         // The same order in every segment, as IOR's -z has it.
         for (std::size_t k = 0; k < out.size();) {
             const std::uint64_t in_block = (first + k) % slots_per_block_;
@@ -184,7 +184,7 @@ void Geometry::fill_permuted(std::uint64_t first, std::uint64_t pass, std::span<
         }
         return;
     }
-    const bool shared = scope_ == Scope::file && share_.sharers > 1;
+    const bool shared = scope_ == PermutationScope::file && share_.sharers > 1;
     permute.fill(shared ? share_.index * operations_ + first : first, out);
     if (segments_ == 1 && !shared) {
         const std::uint64_t base = slot_offset(0, share_.index), step = transfer_;
@@ -206,13 +206,13 @@ std::uint64_t segments_for(std::uint64_t volume, std::uint64_t block) {
 std::uint64_t volume_of_task(const plan::Amount& amount, std::uint64_t tasks, std::uint64_t tasks_per_node,
                              std::uint64_t node_memory) {
     const std::uint64_t bytes =
-        amount.of == plan::Amount::Of::bytes
+        amount.of == plan::Amount::Basis::bytes
             ? amount.bytes
             // At most more than any file holds: beyond it, a conversion to an integer would be undefined.
             : static_cast<std::uint64_t>(std::ceil(std::min(amount.factor * static_cast<double>(node_memory), 0x1p63)));
-    const std::uint64_t parts = amount.per == plan::Amount::Per::task   ? 1
-                                : amount.per == plan::Amount::Per::node ? tasks_per_node
-                                                                        : tasks;
+    const std::uint64_t parts = amount.per == plan::Amount::Granularity::task   ? 1
+                                : amount.per == plan::Amount::Granularity::node ? tasks_per_node
+                                                                                : tasks;
     return bytes / parts + (bytes % parts != 0 ? 1 : 0);
 }
 

@@ -33,7 +33,7 @@ class Geometry {
     /// permutations of two files differ; with scope `file` it must be the same for all sharers.
     Geometry(const plan::Access& access, std::uint64_t segments, FileShare share, std::uint64_t pass_key);
 
-    std::uint64_t operations() const noexcept { return operations_; }  ///< of one pass
+    std::uint64_t operation_count() const noexcept { return operations_; }  ///< of one pass
     std::uint64_t transfer_bytes() const noexcept { return transfer_; }
     /// Without a stride, the task's bytes lie in blocks: the first at first_block_offset(), bytes_per_block() bytes
     /// each, one every block_distance() bytes.
@@ -67,8 +67,8 @@ class Geometry {
     std::uint64_t slots_in_range() const noexcept;
     std::uint64_t draw_slot(std::uint64_t bits) const noexcept;
 
-    plan::Order order_;
-    plan::Scope scope_;
+    plan::AccessOrder order_;
+    plan::PermutationScope scope_;
     std::uint64_t transfer_, block_pitch_, offset_, stride_;  ///< pitch = block + gap
     std::uint64_t slots_per_block_, segments_, operations_;
     std::uint64_t

@@ -25,7 +25,7 @@ constexpr std::uint64_t max_operations = 1ULL << 40U;
 constexpr std::uint64_t longest_think_ns = 86'400'000'000'000;
 constexpr std::uint64_t largest_file = 1ULL << 62U;
 
-constexpr std::array<const char*, operation_kinds> kind_names{"read",  "write", "open",  "fsync",
+constexpr std::array<const char*, operation_kinds> call_names{"read",  "write", "open",  "fsync",
                                                               "close", "stat",  "remove"};
 
 /// An operation list that is open for reading.
@@ -106,7 +106,7 @@ void check_header(const OperationListFile& file, const OperationListHeader& head
     const bool is_possible = header.tasks > 0 && header.tasks <= max_tasks && header.files > 0 &&
                              header.files <= max_files && header.handles > 0 && header.handles <= max_handles &&
                              header.operations > 0 && header.operations <= max_operations &&
-                             header.largest <= largest_transfer && header.reserved == 0 &&
+                             header.largest_transfer <= largest_transfer && header.reserved == 0 &&
                              header.reserved_end == std::array<std::uint64_t, 2>{};
     if (!is_possible) {
         file.fail("has impossible numbers in its header: write it again with `sonde replay`");
@@ -155,7 +155,7 @@ OperationListTables read_tables(const OperationListFile& file) {
 class OperationChecker {
  public:
     explicit OperationChecker(const OperationListTables& tables)
-        : tables_(tables), open_(tables.header.handles, no_file) {}
+        : tables_(tables), file_of_handle_(tables.header.handles, no_file) {}
 
     /// The error in the next operation; empty if it is valid.
     std::string find_error(const ListedOperation& operation) {
@@ -185,7 +185,7 @@ class OperationChecker {
                 return find_handle_error(operation);
             case ReplayCall::close: {
                 const std::string error = find_handle_error(operation);
-                open_[operation.handle] = no_file;
+                file_of_handle_[operation.handle] = no_file;
                 return error;
             }
             case ReplayCall::stat:
@@ -196,18 +196,19 @@ class OperationChecker {
     }
 
     bool has_open_file() const {
-        return std::any_of(open_.begin(), open_.end(), [](std::uint64_t file) { return file != no_file; });
+        return std::any_of(file_of_handle_.begin(), file_of_handle_.end(),
+                           [](std::uint64_t file) { return file != no_file; });
     }
 
  private:
     std::string find_handle_error(const ListedOperation& operation) const {
-        return open_[operation.handle] == operation.file
+        return file_of_handle_[operation.handle] == operation.file
                    ? ""
                    : "is on handle " + std::to_string(operation.handle) + ", in which that file is not open";
     }
     std::string find_transfer_error(const ListedOperation& operation) const {
-        if (operation.length > tables_.header.largest) {
-            return "is longer than the header allows (" + std::to_string(tables_.header.largest) + " B)";
+        if (operation.length > tables_.header.largest_transfer) {
+            return "is longer than the header allows (" + std::to_string(tables_.header.largest_transfer) + " B)";
         }
         const std::uint64_t size = tables_.size_of_file[operation.file];
         if (operation.length > size || operation.offset > size - operation.length) {
@@ -219,16 +220,16 @@ class OperationChecker {
         if ((operation.flags & (open_reads | open_writes)) == 0) {
             return "opens a file for neither reading nor writing";
         }
-        if (open_[operation.handle] != no_file) {
+        if (file_of_handle_[operation.handle] != no_file) {
             return "opens handle " + std::to_string(operation.handle) + ", which is open";
         }
-        open_[operation.handle] = operation.file;
+        file_of_handle_[operation.handle] = operation.file;
         return {};
     }
 
     static constexpr std::uint64_t no_file = ~0ULL;
     const OperationListTables& tables_;
-    std::vector<std::uint64_t> open_;  ///< by handle: the file
+    std::vector<std::uint64_t> file_of_handle_;  ///< by handle: the file
 };
 
 void check_task(const OperationListFile& file, const OperationListTables& tables, std::uint32_t task,
@@ -245,7 +246,7 @@ void check_task(const OperationListFile& file, const OperationListTables& tables
             if (const std::string error = check.find_error(operations[k]); !error.empty()) {
                 const auto kind = static_cast<std::size_t>(operations[k].kind);
                 file.fail("is wrong: operation " + std::to_string(done + k) + " of task " + std::to_string(task) +
-                          (kind < operation_kinds ? std::string(" (") + kind_names[kind] + ") " : " ") + error);
+                          (kind < operation_kinds ? std::string(" (") + call_names[kind] + ") " : " ") + error);
             }
         }
     }

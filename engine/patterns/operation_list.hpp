@@ -35,8 +35,8 @@ struct OperationListHeader {
     std::array<char, 8> magic{'S', 'O', 'N', 'D', 'E', 'O', 'P', 'S'};
     std::uint32_t version = 1;
     std::uint32_t tasks = 0, files = 0;
-    std::uint32_t handles = 0;  ///< files that one task has open at once, at most
-    std::uint32_t largest = 0;  ///< bytes of the longest read or write
+    std::uint32_t handles = 0;           ///< files that one task has open at once, at most
+    std::uint32_t largest_transfer = 0;  ///< bytes of the longest read or write
     std::uint32_t reserved = 0;
     std::uint64_t operations = 0;  ///< of all tasks
     std::uint64_t file_bytes = 0;  ///< sum of the sizes of all files

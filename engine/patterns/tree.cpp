@@ -43,7 +43,7 @@ std::optional<std::uint64_t> TreeShape::copy_of(std::string_view name) const {
     return copy && *copy < copies_ ? copy : std::nullopt;
 }
 
-std::string item_stem(const plan::Meta& meta, int task) {
+std::string make_item_stem(const plan::Meta& meta, int task) {
     const bool files = meta.objects == plan::Objects::files;
     const std::string whose = files && meta.shared_single ? "shared" : std::to_string(task);
     return (files ? meta.names.file : meta.names.directory) + "." + whose + ".";

@@ -58,7 +58,7 @@ class TreeShape {
 };
 
 /// "file.<task>." or "file.shared.": what stands before the number in the names of a task's items.
-std::string item_stem(const plan::Meta& meta, int task);
+std::string make_item_stem(const plan::Meta& meta, int task);
 
 /// `text` as a decimal number without sign or superfluous zeros.
 std::optional<std::uint64_t> parse_decimal(std::string_view text);

@@ -9,7 +9,7 @@
 
 namespace sonde::payload {
 
-const char* text(Mismatch::MismatchKind kind) {
+const char* kind_name(Mismatch::MismatchKind kind) {
     switch (kind) {
         case Mismatch::MismatchKind::changed:
             return "changed bytes";
@@ -52,8 +52,8 @@ GranuleView view_granule(const std::byte* data, std::uint64_t offset, std::uint6
 /// A stamp that was found, and where the byte that it was found at belongs.
 struct Stamp {
     Origin origin;
-    std::uint64_t position = 0;    ///< in the file that was read
-    std::uint64_t belongs_at = 0;  ///< in the file that the stamp names
+    std::uint64_t position = 0;           ///< in the file that was read
+    std::uint64_t expected_position = 0;  ///< in the file that the stamp names
 };
 
 /// The first stamp of this run in a view that is not the one expected there; any alignment. `right` becomes true when
@@ -68,9 +68,9 @@ std::optional<Stamp> find_unexpected_stamp(const GranuleView& view, const Payloa
             continue;
         }
         Stamp stamp{{fields[1], fields[3]}, view.offset + i, 0};
-        stamp.belongs_at = fields[2] + base.stamp_begin(fields[2], stamp.origin);
+        stamp.expected_position = fields[2] + base.stamp_begin(fields[2], stamp.origin);
         if (stamp.origin.file == expected.origin().file && stamp.origin.generation == expected.origin().generation &&
-            stamp.belongs_at == stamp.position) {
+            stamp.expected_position == stamp.position) {
             right = true;
             continue;
         }
@@ -82,11 +82,11 @@ std::optional<Stamp> find_unexpected_stamp(const GranuleView& view, const Payloa
 /// Kind and words for a stamp that does not belong there. `first` is the first byte they are about.
 void describe_wrong_stamp(Mismatch& mismatch, const Stamp& stamp, const PayloadImage& expected, std::uint64_t first) {
     const std::string by = ", generation " + std::to_string(stamp.origin.generation);
-    const std::string holds = "holds offset " + std::to_string(first + stamp.belongs_at - stamp.position);
+    const std::string holds = "holds offset " + std::to_string(first + stamp.expected_position - stamp.position);
     if (stamp.origin.file != expected.origin().file) {
         mismatch.kind = Mismatch::MismatchKind::foreign;
         mismatch.describe_mismatch = holds + " of file number " + std::to_string(stamp.origin.file) + by;
-    } else if (stamp.belongs_at != stamp.position) {
+    } else if (stamp.expected_position != stamp.position) {
         mismatch.kind = Mismatch::MismatchKind::displaced;
         mismatch.describe_mismatch = holds + " of the same file" + by;
     } else {

@@ -34,6 +34,6 @@ std::optional<Mismatch> compare(PayloadImage& expected, const std::byte* data, s
                                 std::uint64_t length, std::uint64_t got);
 
 /// "changed", "displaced", … for sentences.
-const char* text(Mismatch::MismatchKind kind);
+const char* kind_name(Mismatch::MismatchKind kind);
 
 }  // namespace sonde::payload

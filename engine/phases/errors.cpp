@@ -96,12 +96,12 @@ json gather_errors(const RunContext& context, const plan::Phase& phase) {
                 own_errors.push_back({{"phase", phase.id},
                                       {"task", slot.task},
                                       {"node", location.node},
-                                      {"host", records::json_text(location.host)},
-                                      {"path", records::json_text(slot.path)},
+                                      {"host", records::to_json_text(location.host)},
+                                      {"path", records::to_json_text(slot.path)},
                                       {"offset", slot.offset},
                                       {"operation", slot.operation},
                                       {"errno", slot.code},
-                                      {"detail", records::json_text(slot.text)},
+                                      {"detail", records::to_json_text(slot.text)},
                                       {"phase_s", static_cast<double>(slot.at_ns) / 1e9}});
             }
         }

@@ -25,7 +25,7 @@ bool has_foreign_file(const plan::Phase& phase, const std::string& path) {
     }
     struct stat info {};
     const bool exists = ::stat(path.c_str(), &info) == 0;
-    return (phase.op == plan::Op::write && phase.open == plan::Open::truncate) ||
+    return (phase.op == plan::Op::write && phase.open == plan::OpenMode::truncate) ||
            (exists ? S_ISREG(info.st_mode) : errno == ENOENT);
 }
 
@@ -57,9 +57,9 @@ class DataDirectories {
 /// In a directory that others created, a link or device could be in the place of a data file, and a write would leave
 /// the target. Returns one sentence, or an empty string when all files of this process are regular or absent.
 std::string check_found_files(const RunContext& context, const plan::Phase& phase, const files::FileMap& map) {
-    const int first = context.team.location().process * context.tasks.threads;
+    const int first = context.team.location().process * context.tasks.threads_per_process;
     DataDirectories directories(context, map);
-    for (int task = first; task < std::min(first + context.tasks.threads, context.tasks.tasks()); ++task) {
+    for (int task = first; task < std::min(first + context.tasks.threads_per_process, context.tasks.tasks()); ++task) {
         for (int k = 0; k < map.files_per_task(); ++k) {
             const auto [parent, name] = directories.find(task, k);
             if (!context.in_place() && (parent.error() == ELOOP || parent.error() == ENOTDIR)) {
@@ -84,7 +84,7 @@ std::string check_found_files(const RunContext& context, const plan::Phase& phas
 std::string make_striped_files(const RunContext& context, const plan::Phase& phase,
                                const files::ConfinedDirectory& parent, const std::string& name) {
     struct stat info {};
-    if (phase.open == plan::Open::overwrite && parent.status(name, info) == 0) {
+    if (phase.open == plan::OpenMode::overwrite && parent.status(name, info) == 0) {
         return {};
     }
     try {
@@ -98,7 +98,7 @@ std::string make_striped_files(const RunContext& context, const plan::Phase& pha
 /// Makes a file that several tasks share. One sentence, empty when all is well.
 std::string make_shared(const RunContext& context, const plan::Phase& phase, const files::ConfinedDirectory& parent,
                         const std::string& name, const std::string& path) {
-    const bool may_exist = phase.open == plan::Open::overwrite;
+    const bool may_exist = phase.open == plan::OpenMode::overwrite;
     int failed = 0;
     if (may_exist && context.in_place()) {
         // The user named this path: a link there leads to the file that is meant.
@@ -134,8 +134,8 @@ std::string prepare_files(const RunContext& context, std::size_t index, const fi
     const ranks::ProcessLocation& location = context.team.location();
     const bool again = !context.manifest.data.states().empty() || context.plan.target.use_existing;
     DataDirectories directories(context, map);
-    for (int thread = 0; thread < context.tasks.threads; ++thread) {
-        const int task = location.process * context.tasks.threads + thread;
+    for (int thread = 0; thread < context.tasks.threads_per_process; ++thread) {
+        const int task = location.process * context.tasks.threads_per_process + thread;
         if (task >= context.tasks.tasks() || !map.is_first_task_of_file(task)) {
             continue;
         }
@@ -149,7 +149,7 @@ std::string prepare_files(const RunContext& context, std::size_t index, const fi
             const std::string path = map.path(task, number);
             const auto [parent, name] = directories.find(task, number);
             // The file is removed instead of truncated, because some file systems flush truncated files on close.
-            const int failed = again && phase.open == plan::Open::truncate ? parent.unlink(name) : 0;
+            const int failed = again && phase.open == plan::OpenMode::truncate ? parent.unlink(name) : 0;
             if (failed != 0 && failed != -ENOENT) {
                 return "cannot replace " + path + ": " + std::strerror(-failed);
             }

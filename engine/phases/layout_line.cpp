@@ -27,23 +27,24 @@ constexpr std::size_t max_values = 16'384;
 
 ordered_json describe_component(const StripeLayout& layout) {
     ordered_json out = ordered_json::array();
-    for (const LayoutComponent& component : layout.volume.empty() ? layout.components : layout.volume) {
-        ordered_json row{{"pattern", layouts::pattern_word(component.pattern)}, {"start", component.start}};
+    for (const LayoutComponent& component :
+         layout.volume_components.empty() ? layout.components : layout.volume_components) {
+        ordered_json row{{"pattern", layouts::pattern_name(component.pattern)}, {"start", component.start}};
         if (component.end != ~0ULL) {
             row["end"] = component.end;
         }
-        if (component.stripe > 0) {
-            row["stripe_bytes"] = component.stripe;
+        if (component.stripe_bytes > 0) {
+            row["stripe_bytes"] = component.stripe_bytes;
         }
-        row["stripe_count"] = component.count;
+        row["stripe_count"] = component.requested_stripes;
         if (!component.pool.empty()) {
-            row["pool"] = records::json_text(component.pool);
+            row["pool"] = records::to_json_text(component.pool);
         }
         if (component.is_stale) {
             row["stale"] = true;
         }
-        for (const std::string& member : component.members) {
-            row["members"].push_back(records::json_text(member));
+        for (const std::string& member : component.target_members) {
+            row["members"].push_back(records::to_json_text(member));
         }
         out.push_back(std::move(row));
     }
@@ -60,7 +61,7 @@ ordered_json striping_to_text(const plan::Striping& striping) {
         out["stripe_bytes"] = *striping.size;
     }
     if (!striping.pool.empty()) {
-        out["pool"] = records::json_text(striping.pool);
+        out["pool"] = records::to_json_text(striping.pool);
     }
     if (striping.start) {
         out["start"] = *striping.start;
@@ -71,19 +72,19 @@ ordered_json striping_to_text(const plan::Striping& striping) {
 /// Extents of the file on the device; null when there are more than were examined.
 void add_extents(ordered_json& row, const layouts::FileExtents& layouts) {
     for (const std::uint64_t value :
-         {layouts.extents, layouts.fragments, layouts.longest_bytes, layouts.unplaced_bytes}) {
+         {layouts.extent_count, layouts.fragment_count, layouts.longest_bytes, layouts.unplaced_bytes}) {
         row.push_back(layouts.are_all_known ? ordered_json(value) : ordered_json(nullptr));
     }
 }
 
 struct TargetSum {
-    std::uint64_t files = 0, bytes = 0;
+    std::uint64_t file_count = 0, bytes = 0;
 };
 
 /// Collects the content of the line, file by file.
-struct Layouts {
-    std::uint64_t files = 0, reported = 0;
-    std::size_t values = 0;
+struct LayoutCollector {
+    std::uint64_t file_count = 0, reported_files = 0;
+    std::size_t reported_values = 0;
     std::string kind;
     std::vector<ordered_json> shapes;
     ordered_json rows = ordered_json::array();
@@ -95,7 +96,7 @@ struct Layouts {
     std::string first_difference;       ///< description of the first difference
     std::string reason_unknown;         ///< facts about the last such file that cannot be read
 
-    bool is_full() const { return reported >= max_files || values >= max_values; }
+    bool is_full() const { return reported_files >= max_files || reported_values >= max_values; }
 
     /// `task` >= 0: the only task that uses the file.
     void add(const std::string& path, std::uint64_t number, int task) {
@@ -105,7 +106,7 @@ struct Layouts {
             return;
         }
         kind = layout->kind;
-        reason_unknown = layout->unknown.empty() ? reason_unknown : layout->unknown;
+        reason_unknown = layout->unknown_facts.empty() ? reason_unknown : layout->unknown_facts;
         if (const std::string differs = *striping ? layouts::describe_difference(**striping, *layout) : std::string();
             !differs.empty()) {
             if (differing_files++ == 0) {
@@ -120,13 +121,13 @@ struct Layouts {
         }
         const auto size = static_cast<std::uint64_t>(status.st_size);
         ordered_json held = ordered_json::array();
-        for (const auto& [target, bytes] : layouts::bytes_on_targets(*layout, size)) {
-            held.push_back({records::json_text(target), bytes});
-            ++targets[target].files;
+        for (const auto& [target, bytes] : layouts::compute_bytes_by_target(*layout, size)) {
+            held.push_back({records::to_json_text(target), bytes});
+            ++targets[target].file_count;
             targets[target].bytes += bytes;
         }
-        values += 1 + held.size();
-        ++reported;
+        reported_values += 1 + held.size();
+        ++reported_files;
         ordered_json row = {number, task >= 0 ? ordered_json(task) : ordered_json(nullptr), size, shape_index,
                             std::move(held)};
         if (layout->extents) {
@@ -136,9 +137,11 @@ struct Layouts {
     }
 };
 
-ordered_json make_line(const Layouts& layouts) {
-    ordered_json line{
-        {"kind", layouts.kind}, {"files", layouts.files}, {"reported", layouts.reported}, {"shapes", layouts.shapes}};
+ordered_json make_line(const LayoutCollector& layouts) {
+    ordered_json line{{"kind", layouts.kind},
+                      {"files", layouts.file_count},
+                      {"reported", layouts.reported_files},
+                      {"shapes", layouts.shapes}};
     if (*layouts.striping) {
         line["requested"] = striping_to_text(**layouts.striping);
     }
@@ -150,7 +153,7 @@ ordered_json make_line(const Layouts& layouts) {
     line["target_columns"] = {"target", "files", "bytes"};
     line["targets"] = ordered_json::array();
     for (const auto& [target, sum] : layouts.targets) {
-        line["targets"].push_back({records::json_text(target), sum.files, sum.bytes});
+        line["targets"].push_back({records::to_json_text(target), sum.file_count, sum.bytes});
     }
     return line;
 }
@@ -158,7 +161,7 @@ ordered_json make_line(const Layouts& layouts) {
 ordered_json make_unreadable_finding(const std::string& reason, const std::string& advice) {
     ordered_json finding{{"id", "layout_unreadable"},
                          {"severity", "info"},
-                         {"text", records::json_text("which target holds which byte is not known: " + reason)}};
+                         {"text", records::to_json_text("which target holds which byte is not known: " + reason)}};
     if (!advice.empty()) {
         finding["advice"] = advice;
     }
@@ -166,9 +169,9 @@ ordered_json make_unreadable_finding(const std::string& reason, const std::strin
 }
 
 /// The finding about missing layout facts; absent when the layouts are complete or unsupported.
-std::optional<ordered_json> make_layout_finding(const RunContext& context, const Layouts& layouts,
+std::optional<ordered_json> make_layout_finding(const RunContext& context, const LayoutCollector& layouts,
                                                 const std::string& first_file) {
-    if (layouts.reported == 0) {
+    if (layouts.reported_files == 0) {
         const layouts::MissingLayout missing = layouts::explain_missing_layout(first_file, context.storage.file_system);
         return missing.reason.empty() ? std::nullopt
                                       : std::optional(make_unreadable_finding(missing.reason, missing.advice));
@@ -177,26 +180,27 @@ std::optional<ordered_json> make_layout_finding(const RunContext& context, const
     if (why.empty()) {
         return std::nullopt;
     }
-    return ordered_json{{"id", "placement_unknown"},
-                        {"severity", "info"},
-                        {"text", records::json_text("which OSD holds which byte is not known, so the pool stands for "
-                                                    "all of them: " +
-                                                    why)},
-                        {"advice", "let `ceph` ask the monitors from the first node of the run"}};
+    return ordered_json{
+        {"id", "placement_unknown"},
+        {"severity", "info"},
+        {"text", records::to_json_text("which OSD holds which byte is not known, so the pool stands for "
+                                       "all of them: " +
+                                       why)},
+        {"advice", "let `ceph` ask the monitors from the first node of the run"}};
 }
 
 /// The finding that a pool is reported as target instead of one of its disks.
 ordered_json make_pool_finding(const std::string& why) {
     return {{"id", "placement_unknown"},
             {"severity", "info"},
-            {"text", records::json_text("the pool stands for all of its disks: " + why)},
+            {"text", records::to_json_text("the pool stands for all of its disks: " + why)},
             {"advice",
              "`mmdiag --iohist` on a server shows which of its disks is slow, `mmfileid` (root) whose blocks it has"}};
 }
 
 /// The finding about striping that differs from the request or cannot be read.
-ordered_json make_striping_finding(const Layouts& layouts) {
-    if (layouts.reported == 0) {
+ordered_json make_striping_finding(const LayoutCollector& layouts) {
+    if (layouts.reported_files == 0) {
         return {{"id", "striping_unknown"},
                 {"severity", "info"},
                 {"text",
@@ -206,7 +210,7 @@ ordered_json make_striping_finding(const Layouts& layouts) {
     }
     return {{"id", "striping_differs"},
             {"severity", "warning"},
-            {"text", std::to_string(layouts.differing_files) + " of " + std::to_string(layouts.reported) +
+            {"text", std::to_string(layouts.differing_files) + " of " + std::to_string(layouts.reported_files) +
                          " files were not striped as target.striping asks; the first has " + layouts.first_difference},
             {"advice", "ask for what the file system can grant, and compare by what it granted (line `layout`)"}};
 }
@@ -224,8 +228,8 @@ void query_placement(RunContext& context, const plan::Phase& phase) {
     }
     const layouts::CephPlacement striping =
         context.is_root() ? layouts::query_ceph_placement() : layouts::CephPlacement();
-    const std::string placement_text = context.team.broadcast(context.is_root() ? striping.to_text() : "");
-    context.placement = context.is_root() ? striping : layouts::CephPlacement::from_text(placement_text);
+    const std::string placement_text = context.team.broadcast(context.is_root() ? striping.to_json_text() : "");
+    context.placement = context.is_root() ? striping : layouts::CephPlacement::from_json_text(placement_text);
 }
 
 void write_layouts(const RunContext& context, std::size_t index, const files::FileMap& map) {
@@ -234,11 +238,11 @@ void write_layouts(const RunContext& context, std::size_t index, const files::Fi
         return;
     }
     const std::optional<plan::Striping>& striping = context.plan.target.striping;
-    Layouts layouts;
+    LayoutCollector layouts;
     layouts.striping = &striping;
     layouts.placement = context.ceph_placement();
     layouts.max_files = layouts::max_layout_queries(context.storage.file_system);
-    layouts.files = map.distinct_files();
+    layouts.file_count = map.distinct_files();
     const auto mapping = map.files().mapping;
     const bool by_task =
         mapping == plan::Mapping::per_task || mapping == plan::Mapping::many || context.tasks.tasks() == 1;
@@ -259,7 +263,7 @@ void write_layouts(const RunContext& context, std::size_t index, const files::Fi
             "finding", with_phase_members(phase, index, make_unreadable_finding(reason.what(), advice)));
         return;
     }
-    if (layouts.reported > 0) {
+    if (layouts.reported_files > 0) {
         context.root_state.record->write_line("layout", with_phase_members(phase, index, make_line(layouts)));
     }
     if (!layouts.reason_unknown.empty()) {
@@ -269,7 +273,7 @@ void write_layouts(const RunContext& context, std::size_t index, const files::Fi
     if (const auto finding = make_layout_finding(context, layouts, map.path(0, 0))) {
         context.root_state.record->write_line("finding", with_phase_members(phase, index, *finding));
     }
-    if (striping && phase.op == plan::Op::write && (layouts.reported == 0 || layouts.differing_files > 0)) {
+    if (striping && phase.op == plan::Op::write && (layouts.reported_files == 0 || layouts.differing_files > 0)) {
         context.root_state.record->write_line("finding",
                                               with_phase_members(phase, index, make_striping_finding(layouts)));
     }

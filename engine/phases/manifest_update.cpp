@@ -25,20 +25,20 @@ files::DataState make_data_state(const RunContext& context, std::size_t index, c
     state.generation = index + 1;
     state.access = phase.data.access;
     state.segments = files::segments_of(phase, context.tasks, context.node_memory);
-    state.suffix = phase.data.files.suffix;
-    state.files = phase.files;
-    state.is_order_known = phase.op != plan::Op::mixed && phase.data.access.order != plan::Order::random_replace;
+    state.file_name_suffix = phase.data.files.suffix;
+    state.file_indices = phase.files;
+    state.is_order_known = phase.op != plan::Op::mixed && phase.data.access.order != plan::AccessOrder::random_replace;
     state.adds_data = phase.op != plan::Op::mixed;
     state.replaces_files = phase.makes_files();
-    state.operations.assign(static_cast<std::size_t>(context.tasks.tasks()), 0);
+    state.operations_by_task.assign(static_cast<std::size_t>(context.tasks.tasks()), 0);
     int writing_stream = 0;
     if (phase.op == plan::Op::duplex) {
         writing_stream = phase.streams[0].write ? 0 : 1;
-        state.files = {phase.streams[static_cast<std::size_t>(writing_stream)].file};
+        state.file_indices = {phase.streams[static_cast<std::size_t>(writing_stream)].file};
     }
     for (const results::TaskRow& row : totals.rows) {
         if (row.stream == writing_stream) {
-            std::uint64_t& done = state.operations[static_cast<std::size_t>(row.task)];
+            std::uint64_t& done = state.operations_by_task[static_cast<std::size_t>(row.task)];
             done = std::max(done, row.next_operation);
         }
     }
@@ -52,7 +52,7 @@ std::vector<std::uint64_t> count_done_by_task(const RunContext& context, const p
     if (std::none_of(context.plan.phases.begin(), context.plan.phases.end(), asks)) {
         return {};
     }
-    std::vector<std::uint64_t> done(static_cast<std::size_t>(context.tasks.all()), 0);
+    std::vector<std::uint64_t> done(static_cast<std::size_t>(context.tasks.all_tasks()), 0);
     for (const results::TaskRow& row : totals.rows) {
         done[static_cast<std::size_t>(row.task)] = row.next_operation;
     }
@@ -82,7 +82,7 @@ void update_manifest(RunContext& context, std::size_t index, const results::Tota
     }
     if (!context.is_root()) {
         manifest.data = files::Dataset::from_json(parts.at(0));
-        manifest.trees.load_states(parts.at(1), context.tasks.all());
+        manifest.trees.load_states(parts.at(1), context.tasks.all_tasks());
     }
 }
 
@@ -106,7 +106,7 @@ bool save_manifest(RunContext& context, const plan::Phase& phase) {
             context.manifest.save(context.open_directory());
         }
         return true;
-    } catch (const files::NoSpace&) {
+    } catch (const files::NoSpaceError&) {
         if (last) {
             return true;
         }

@@ -32,9 +32,9 @@ void write_results(PhaseSteps& steps, const TimedResult& result, const Treatment
 void apply_outcome(RunContext& context, const plan::Phase& phase, const TimedResult& result) {
     using ranks::NodeControl;
     Outcome& outcome = context.root_state.outcome;
-    if (result.totals.mismatches > 0) {
+    if (result.totals.mismatch_count > 0) {
         outcome.set(exit_mismatch, "phase " + phase.id + ": verification found " +
-                                       std::to_string(result.totals.mismatches) +
+                                       std::to_string(result.totals.mismatch_count) +
                                        " wrong operations; the first is named in the record");
     }
     if (result.stop_reason == NodeControl::quit_interrupt) {

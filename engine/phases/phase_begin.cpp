@@ -16,25 +16,25 @@ namespace {
 
 using nlohmann::ordered_json;
 
-struct Planned {
+struct PlannedAmount {
     std::uint64_t bytes = 0, operations = 0;
 };
 
 /// Sums the planned amounts of all nodes; at the root.
-Planned sum_planned(ranks::Team& team, const Planned& own_amount) {
-    const auto to_text = [](const Planned& sum) {
+PlannedAmount sum_planned(ranks::Team& team, const PlannedAmount& own_amount) {
+    const auto to_text = [](const PlannedAmount& sum) {
         return std::to_string(sum.bytes) + " " + std::to_string(sum.operations);
     };
     const auto read = [](const std::string& text) {
-        Planned sum;
+        PlannedAmount sum;
         char* cursor = nullptr;
         sum.bytes = std::strtoull(text.c_str(), &cursor, 10);
         sum.operations = std::strtoull(cursor, nullptr, 10);
         return sum;
     };
     return read(team.reduce_text(to_text(own_amount), [&](const std::string& a, const std::string& b) {
-        const Planned x = read(a);
-        const Planned y = read(b);
+        const PlannedAmount x = read(a);
+        const PlannedAmount y = read(b);
         return to_text({x.bytes + y.bytes, x.operations + y.operations});
     }));
 }
@@ -66,8 +66,8 @@ void describe_tree(ordered_json& line, const RunContext& context, const plan::Ph
     const patterns::TreeShape shape(meta.tree);
     const auto tasks = static_cast<std::uint64_t>(meta.shared_single ? 1 : context.tasks.tasks());
     line["files"] = shape.items() * tasks;
-    line["transfer_bytes"] = phase.op == plan::Op::create       ? meta.write
-                             : phase.op == plan::Op::read_items ? meta.read
+    line["transfer_bytes"] = phase.op == plan::Op::create       ? meta.write_bytes
+                             : phase.op == plan::Op::read_items ? meta.read_bytes
                                                                 : 0;
     line["order"] = plan::name_of_value(plan::choices::select_orders, meta.order);
     line["queue_depth"] = 1;
@@ -86,16 +86,16 @@ void write_phase_begin(const RunContext& context, std::size_t index, const files
                        const treatments::Residency& residency) {
     const plan::Phase& phase = context.plan.phases[index];
     ProgressBoard& board = *context.shared.board;
-    Planned own_amount;
+    PlannedAmount own_amount;
     if (context.team.location().is_leader()) {
-        for (int i = 0; i < board.streams.load(); ++i) {
+        for (int i = 0; i < board.stream_count.load(); ++i) {
             own_amount.bytes += board.meter(i).planned_bytes;
             own_amount.operations += board.meter(i).planned_operations;
         }
         board.planned_operations.store(own_amount.operations);
         board.time_limit_ns.store(phase.stop.time.value_or(phase.stop.stonewall.value_or(0)));
     }
-    const Planned planned = sum_planned(context.team, own_amount);
+    const PlannedAmount planned = sum_planned(context.team, own_amount);
     if (!context.is_root()) {
         return;
     }

@@ -16,8 +16,8 @@ namespace {
 bool writes_complete_durable_files(const plan::Phase& phase) {
     const plan::Access& access = phase.data.access;
     const bool durable = phase.data.io.direct || phase.data.io.fsync != plan::Fsync::none;
-    return plan::writes_planned_access(phase.op) && durable && access.gap == 0 && access.order != plan::Order::stride &&
-           access.order != plan::Order::random_replace;
+    return plan::writes_planned_access(phase.op) && durable && access.gap == 0 &&
+           access.order != plan::AccessOrder::stride && access.order != plan::AccessOrder::random_replace;
 }
 
 /// Measures allocated bytes and lengths of the first files.

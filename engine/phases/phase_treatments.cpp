@@ -74,7 +74,7 @@ json make_line(const plan::Phase& phase, const plan::Treatment& treatment, const
               {"need", treatment.required ? "required" : "best_effort"},
               {"outcome", outcomes[static_cast<int>(result.outcome)]},
               {"seconds", result.seconds},
-              {"text", records::json_text(result.text)},
+              {"text", records::to_json_text(result.text)},
               {"node", node}};
     if (result.user_s && result.system_s) {
         line["user_s"] = *result.user_s;

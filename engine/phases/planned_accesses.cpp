@@ -78,14 +78,14 @@ class AccessLister {
             list_replay(job);
         } else if (job.tree) {
             list_tree_operations(job);
-        } else if (plan::on_files(phase_.op)) {
+        } else if (plan::acts_on_files(phase_.op)) {
             list_name_operations(job);
         } else if (job.training) {
             list_training(job);
         } else {
             list_data_operations(job);
         }
-        files_ += job.files;
+        files_ += job.file_count;
         results::TaskRow row;
         row.task = assignment.task;
         row.stream = assignment.stream;
@@ -94,17 +94,17 @@ class AccessLister {
     }
 
     void list_data_operations(const StreamJob& job) {
-        const std::uint64_t examined = in_order_ ? job.files : std::min(job.files, max_files_examined);
+        const std::uint64_t examined = in_order_ ? job.file_count : std::min(job.file_count, max_files_examined);
         std::uint64_t operations = 0;
         for (std::uint64_t k = 0; k < examined; ++k) {
             const workloads::FileJob file = job.make_file_job(k);
-            operations += file.operations;
+            operations += file.operation_count;
             if (in_order_) {
                 list_file(job, file);
             }
         }
-        if (examined < job.files) {
-            operations = operations / examined * job.files;
+        if (examined < job.file_count) {
+            operations = operations / examined * job.file_count;
         }
         sum_.operations += operations;
         sum_.bytes += phase_.data.access.bytes_of(operations);
@@ -115,33 +115,33 @@ class AccessLister {
         const plan::Access& access = phase_.data.access;
         const std::uint64_t transfers = access.block / access.transfer;
         const patterns::SampleOrder order = training.order(0);
-        for (std::uint64_t i = 0; in_order_ && i < training.set.per_task(); ++i) {
+        for (std::uint64_t i = 0; in_order_ && i < training.training_set.per_task(); ++i) {
             const patterns::SampleLocation sample = order.locate(static_cast<std::uint64_t>(job.task), i);
-            const workloads::FileJob file = training.file(sample.owner, sample.file);
-            sequence_.add(file.number);
+            const workloads::FileJob file = training.make_file_job(sample.owner, sample.file);
+            sequence_.add(file.file_number);
             for (std::uint64_t k = sample.block * transfers; k < (sample.block + 1) * transfers; ++k) {
                 const std::uint64_t offset = file.geometry.offset_of(k);
                 sequence_.add(offset);
-                report({index_, job.task, file.number, file.path, offset, access.transfer});
+                report({index_, job.task, file.file_number, file.path, offset, access.transfer});
             }
         }
-        sum_.operations += training.set.per_task() * transfers;
-        sum_.bytes += training.set.per_task() * access.block;
+        sum_.operations += training.training_set.per_task() * transfers;
+        sum_.bytes += training.training_set.per_task() * access.block;
     }
 
     void list_file(const StreamJob& job, const workloads::FileJob& file) {
         sequence_.add(phase_.data.files.suffix);
-        sequence_.add(file.number);
+        sequence_.add(file.file_number);
         sequence_.add(static_cast<std::uint64_t>(job.writes) * 2 + static_cast<std::uint64_t>(job.reads));
         std::array<std::uint64_t, 64> batch;
         std::array<std::uint32_t, 64> lengths;
-        for (std::uint64_t done = 0; done < file.operations;) {
-            const std::size_t count = std::min<std::uint64_t>(batch.size(), file.operations - done);
+        for (std::uint64_t done = 0; done < file.operation_count;) {
+            const std::size_t count = std::min<std::uint64_t>(batch.size(), file.operation_count - done);
             file.geometry.fill_offsets(done, 0, {batch.data(), count}, {lengths.data(), count});
             for (std::size_t k = 0; k < count; ++k) {
                 sequence_.add(batch[k]);
                 sequence_.add(std::uint64_t{lengths[k]});
-                report({index_, job.task, file.number, file.path, batch[k], lengths[k]});
+                report({index_, job.task, file.file_number, file.path, batch[k], lengths[k]});
             }
             done += count;
         }
@@ -169,12 +169,12 @@ class AccessLister {
 
     void list_name_operations(const StreamJob& job) {
         std::string path;
-        for (std::uint64_t k = 0; in_order_ && k < job.files; ++k) {
+        for (std::uint64_t k = 0; in_order_ && k < job.file_count; ++k) {
             job.set_path(k, path);
             sequence_.add(path);
             report({index_, job.task, k, path, 0, 0});
         }
-        sum_.operations += job.files;
+        sum_.operations += job.file_count;
     }
 
     void list_tree_operations(const StreamJob& job) {
@@ -182,22 +182,22 @@ class AccessLister {
             list_cycle(job);
             return;
         }
-        sum_.operations += job.files;
-        const std::uint64_t length = phase_.op == Op::create       ? phase_.meta->write
-                                     : phase_.op == Op::read_items ? phase_.meta->read
+        sum_.operations += job.file_count;
+        const std::uint64_t length = phase_.op == Op::create       ? phase_.meta->write_bytes
+                                     : phase_.op == Op::read_items ? phase_.meta->read_bytes
                                                                    : 0;
-        sum_.bytes += job.files * length;
-        if (!in_order_ || job.files == 0) {
+        sum_.bytes += job.file_count * length;
+        if (!in_order_ || job.file_count == 0) {
             return;
         }
         sequence_.add(length);
-        if (plan::on_items(phase_.op)) {
+        if (plan::acts_on_items(phase_.op)) {
             list_items(job, length);
             return;
         }
         std::string path;
-        for (std::uint64_t n = 0; n < job.files; ++n) {
-            job.tree->directory_path(n, phase_.op == Op::rmtree, path);
+        for (std::uint64_t n = 0; n < job.file_count; ++n) {
+            job.tree->set_directory_path(n, phase_.op == Op::rmtree, path);
             sequence_.add(path);
             report({index_, job.task, 0, path, 0, 0});
         }
@@ -207,8 +207,8 @@ class AccessLister {
         const backends::Backend& nothing = *backends::find_backend("null");
         const std::unique_ptr<backends::Channel> channel = nothing.make_channel({});
         workloads::ItemNames items(*job.tree, *phase_.meta, *channel->name_operations(), phase_.op == Op::rename);
-        for (std::uint64_t next = 0; next < job.files;) {
-            const auto count = static_cast<std::size_t>(items.make_names(next, job.files, 0));
+        for (std::uint64_t next = 0; next < job.file_count;) {
+            const auto count = static_cast<std::size_t>(items.make_names(next, job.file_count, 0));
             for (std::size_t k = 0; k < count; ++k) {
                 const std::string path = items.path(k);
                 sequence_.add(path);
@@ -224,17 +224,17 @@ class AccessLister {
         const std::uint64_t copies = job.tree->parts.empty() ? 0 : job.tree->shape.copies();
         const std::uint64_t all = copies * meta.window->count;
         sum_.operations += all * workloads::calls_per_replacement(meta.cycle);
-        sum_.bytes += all * (meta.read + (meta.cycle.keep ? 0 : meta.write));
+        sum_.bytes += all * (meta.read_bytes + (meta.cycle.inspects_only ? 0 : meta.write_bytes));
         workloads::ItemReplacement turn;
         for (std::uint64_t turns = 0; in_order_ && turns < all; ++turns) {
             workloads::set_item_replacement(*job.tree, meta, job.task, job.tasks, turns / copies, turns % copies, turn);
             sequence_.add(turn.old_path);
-            sequence_.add(meta.read);
-            report({index_, job.task, 0, turn.old_path, 0, meta.read});
-            if (!meta.cycle.keep) {
+            sequence_.add(meta.read_bytes);
+            report({index_, job.task, 0, turn.old_path, 0, meta.read_bytes});
+            if (!meta.cycle.inspects_only) {
                 sequence_.add(turn.new_path);
-                sequence_.add(meta.write);
-                report({index_, job.task, 0, turn.new_path, 0, meta.write});
+                sequence_.add(meta.write_bytes);
+                report({index_, job.task, 0, turn.new_path, 0, meta.write_bytes});
             }
         }
     }

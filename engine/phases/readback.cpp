@@ -16,7 +16,7 @@ namespace {
 /// The phase that reads what `phase` has written; none when readback is not requested.
 std::optional<plan::Phase> make_reading_plan(const plan::Phase& phase, int nodes) {
     const bool is_requested = phase.data.verify == plan::Verify::readback || phase.data.verify == plan::Verify::both;
-    const bool items = phase.meta && phase.op == plan::Op::create && phase.meta->write > 0;
+    const bool items = phase.meta && phase.op == plan::Op::create && phase.meta->write_bytes > 0;
     if (!is_requested || (phase.op != plan::Op::write && phase.op != plan::Op::rewrite && !items)) {
         return std::nullopt;
     }
@@ -33,7 +33,7 @@ std::optional<plan::Phase> make_reading_plan(const plan::Phase& phase, int nodes
     }
     if (items) {
         reading.op = plan::Op::read_items;
-        reading.meta->read = reading.meta->write;
+        reading.meta->read_bytes = reading.meta->write_bytes;
         reading.meta->order = plan::SelectOrder::creation;
         reading.meta->sync = false;
     }
@@ -74,15 +74,15 @@ bool verify_by_readback(RunContext& context, std::size_t index) {
         context.root_state.record->write_line(
             "verification", with_phase_members(phase, index,
                                                {{"checked_bytes", result.totals.checked_bytes},
-                                                {"mismatches", result.totals.mismatches},
+                                                {"mismatches", result.totals.mismatch_count},
                                                 {"seconds", static_cast<double>(result.totals.verify_ns) / 1e9}}));
         const Outcome& outcome = verification.root_state.outcome;
         if (outcome.code != exit_done) {
             context.root_state.outcome.set(outcome.code, outcome.text);
         }
-        if (result.totals.mismatches > 0) {
+        if (result.totals.mismatch_count > 0) {
             context.root_state.outcome.set(exit_mismatch, "reading back phase " + phase.id + " found " +
-                                                              std::to_string(result.totals.mismatches) +
+                                                              std::to_string(result.totals.mismatch_count) +
                                                               " wrong operations; the first is named in the record");
         }
     }

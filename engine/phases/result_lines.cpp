@@ -26,17 +26,19 @@ double estimate_cached_share(const plan::Phase& phase, const results::Totals& to
 
 ordered_json make_phase_end(const RunContext& context, const plan::Phase& phase, const results::Totals& totals,
                             const results::PhaseFacts& facts, const results::DirectionRates& direction_rates) {
-    ordered_json end = results::phase_end_line(totals, facts);
+    ordered_json end = results::make_phase_end_line(totals, facts);
     end["measured"] = phase.measured;
     const std::optional<results::RateDecline> droop =
         phase.meta ? results::compute_rate_decline(totals, phase.op) : std::nullopt;
     if (droop) {
-        end["droop"] = {{"first_ops_per_s", droop->first}, {"last_ops_per_s", droop->last}, {"ratio", droop->ratio()}};
+        end["droop"] = {{"first_ops_per_s", droop->first_ops_per_s},
+                        {"last_ops_per_s", droop->last_ops_per_s},
+                        {"ratio", droop->ratio()}};
     }
     if (phase.op == plan::Op::walk) {
-        end["walk"] = {{"directories", totals.directories}, {"examined", totals.examined}};
+        end["walk"] = {{"directories", totals.listed_directories}, {"examined", totals.examined_entries}};
         if (phase.meta->find) {
-            end["walk"]["matched"] = totals.matched;
+            end["walk"]["matched"] = totals.matched_entries;
         }
     }
     end["tasks"] = context.tasks.tasks();
@@ -62,28 +64,28 @@ void write_result_lines(const RunContext& context, std::size_t index, const resu
         context.root_state.record->write_line(event, with_phase_members(phase, index, line));
     };
     write("phase_end", make_phase_end(context, phase, totals, facts, direction_rates));
-    write("series", results::series_line(totals));
-    for (const ordered_json& line : results::node_series_lines(totals)) {
+    write("series", results::make_series_line(totals));
+    for (const ordered_json& line : results::make_node_series_lines(totals)) {
         write("series", line);
     }
-    for (const ordered_json& line : results::target_series_lines(totals)) {
+    for (const ordered_json& line : results::make_target_series_lines(totals)) {
         write("series", line);
     }
-    for (const ordered_json& line : results::histogram_lines(totals)) {
+    for (const ordered_json& line : results::make_histogram_lines(totals)) {
         write("histogram", line);
     }
-    write("nodes", results::node_line(totals, facts));
-    if (const ordered_json targets = results::target_line(totals); !targets.is_null()) {
+    write("nodes", results::make_node_line(totals, facts));
+    if (const ordered_json targets = results::make_target_line(totals); !targets.is_null()) {
         write("targets", targets);
     }
-    for (const ordered_json& line : results::task_lines(totals, facts)) {
+    for (const ordered_json& line : results::make_task_lines(totals, facts)) {
         write("tasks", line);
     }
 }
 
 nlohmann::ordered_json with_phase_members(const plan::Phase& phase, std::size_t index,
                                           const nlohmann::ordered_json& line) {
-    nlohmann::ordered_json members{{"phase", phase.id}, {"index", index}, {"op", plan::text(phase.op)}};
+    nlohmann::ordered_json members{{"phase", phase.id}, {"index", index}, {"op", plan::operation_name(phase.op)}};
     members.update(line);
     return members;
 }

@@ -16,8 +16,8 @@ using plan::Op;
 std::vector<StreamAssignment> assign_streams(const plan::Phase& phase, const files::TaskMap& tasks, int process) {
     std::vector<StreamAssignment> assignments;
     const int all = tasks.tasks();
-    for (int thread = 0; thread < tasks.threads; ++thread) {
-        const int task = process * tasks.threads + thread;
+    for (int thread = 0; thread < tasks.threads_per_process; ++thread) {
+        const int task = process * tasks.threads_per_process + thread;
         if (phase.op != Op::duplex || task >= tasks.tasks()) {
             assignments.push_back({task < tasks.tasks() ? task : no_task, 0});
             continue;
@@ -60,7 +60,7 @@ struct FileJobSource {
         const files::DataState* source = writing || reads_anything ? nullptr : data.find_source(phase, k);
         if (source != nullptr) {
             exact = data.is_verifiable(*source, phase.data.access, segments, k);
-            same = files::same_geometry(phase.data.access, segments, source->access, source->segments);
+            same = files::is_same_geometry(phase.data.access, segments, source->access, source->segments);
             if (same) {
                 allowed = files::operations_in_file(*source, owner, k, source->operations_per_file());
             } else {
@@ -79,8 +79,9 @@ struct FileJobSource {
                                {},
                                owner,
                                false};
-        job.operations = std::min({allowed, job.geometry.operations(), phase.stop.operations.value_or(~0ULL)});
-        job.size = job.geometry.end_of_file();
+        job.operation_count =
+            std::min({allowed, job.geometry.operation_count(), phase.stop.operations.value_or(~0ULL)});
+        job.complete_size = job.geometry.end_of_file();
         const bool fresh = writing && phase.makes_files();
         // Shared files are created before the phase, so that a late task does not truncate data of other tasks.
         job.create =
@@ -88,7 +89,7 @@ struct FileJobSource {
         job.truncate = fresh && job.create;
         job.no_follow = writing && !context.in_place();
         // Files with individual striping are created before the phase too, and exclusive creation is checked there.
-        job.exclusive = job.create && phase.open == plan::Open::exclusive && !context.storage.stripes_files;
+        job.exclusive = job.create && phase.open == plan::OpenMode::exclusive && !context.storage.stripes_files;
         if (verify && payload::is_ior_payload(phase.data.payload.kind)) {
             job.generations = {{0, ~0ULL}};
             job.find_writer = [mine = owner](std::uint64_t) { return mine; };
@@ -140,15 +141,15 @@ std::shared_ptr<const workloads::TrainingJob> make_training_job(const RunContext
         return nullptr;
     }
     const std::uint64_t segments = files::segments_of(phase, context.tasks, context.node_memory);
-    workloads::TrainingJob job{.set = {.tasks = static_cast<std::uint64_t>(context.tasks.tasks()),
-                                       .files = static_cast<std::uint64_t>(map.files_per_task()),
-                                       .samples = segments},
+    workloads::TrainingJob job{.training_set = {.tasks = static_cast<std::uint64_t>(context.tasks.tasks()),
+                                                .files = static_cast<std::uint64_t>(map.files_per_task()),
+                                                .samples = segments},
                                .shuffle = phase.training->shuffle,
                                .seed = phase.data.access.seed,
                                .epoch = index,
-                               .file = {}};
+                               .make_file_job = {}};
     const FileJobSource source{context, phase, map, {}, 0, segments, false, false};
-    job.file = [source](int owner, std::uint64_t file) {
+    job.make_file_job = [source](int owner, std::uint64_t file) {
         FileJobSource of_owner = source;
         of_owner.owner = owner;
         return of_owner(file);
@@ -175,7 +176,7 @@ workloads::StreamJob make_stream_job(const RunContext& context, std::size_t inde
     job.max_slices = context.plan.observe.max_slices;
     job.slice_ns = context.plan.observe.slice;
     job.intra_barriers = phase.barrier == plan::Barrier::intra;
-    job.mpi = context.team.mpi_module();
+    job.mpi_module = context.team.mpi_module();
     if (assignment.task == no_task) {
         job.reads = true;  // smallest buffers
         if (phase.meta) {
@@ -200,13 +201,13 @@ workloads::StreamJob make_stream_job(const RunContext& context, std::size_t inde
     }
     job.read_ratio = phase.data.access.read_ratio.value_or(0);
     job.generation = index + 1;
-    job.files = static_cast<std::uint64_t>(files.empty() ? map.files_per_task() : static_cast<int>(files.size()));
+    job.file_count = static_cast<std::uint64_t>(files.empty() ? map.files_per_task() : static_cast<int>(files.size()));
     job.shared_file = phase.data.files.mapping == plan::Mapping::shared;
     const int owner = job.writes ? assignment.task : files::shift_task(phase.shift, assignment.task, context.tasks);
-    job.device = context.storage.device;
+    job.device_number = context.storage.device;
     job.root_path = context.in_place() ? "" : map.root_directory_of(owner);
     if (phase.op == Op::remove && !map.is_first_task_of_file(owner)) {
-        job.files = 0;  // the first task of the file removes it
+        job.file_count = 0;  // the first task of the file removes it
     }
     job.verify = job.reads && (!job.writes || phase.op == Op::mixed) &&
                  (phase.data.verify == plan::Verify::on_read || phase.data.verify == plan::Verify::both);

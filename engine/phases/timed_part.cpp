@@ -78,14 +78,14 @@ bool TimedPart::create_streams(bool verification) {
         static_cast<int>(context_.team.reduce_maximum(static_cast<std::uint64_t>(complaint.empty() ? 0 : code)));
     const bool good = no_process_has_problem(context_, phase_.id, complaint, worst);
     if (context_.team.location().is_leader()) {
-        context_.shared.board->streams.store(count_streams_on_node(context_, phase_));
+        context_.shared.board->stream_count.store(count_streams_on_node(context_, phase_));
     }
     return good;
 }
 
 void TimedPart::make_streams(const std::vector<StreamAssignment>& assignments, bool verification) {
     jobs_.reserve(assignments.size());
-    base_ = std::make_unique<payload::PayloadBase>(phase_.data.payload, context_.manifest.period);
+    base_ = std::make_unique<payload::PayloadBase>(phase_.data.payload, context_.manifest.payload_period);
     if (phase_.op == plan::Op::walk) {
         make_walk_board();
     }
@@ -95,7 +95,7 @@ void TimedPart::make_streams(const std::vector<StreamAssignment>& assignments, b
     }
     for (std::size_t i = 0; i < assignments.size(); ++i) {
         workloads::StreamJob job = make_stream_job(context_, index_, assignments[i], map_);
-        job.stream = static_cast<int>(i);
+        job.stream_index = static_cast<int>(i);
         job.target = &context_.plan.target;
         job.query_stripes = stripe_query_;
         open_root(job);
@@ -107,21 +107,21 @@ void TimedPart::make_streams(const std::vector<StreamAssignment>& assignments, b
         StreamMeter& meter = board.meter(context_.team.location().local_index * per_process + static_cast<int>(i));
         new (&meter) StreamMeter;
         meter.task = assignments[i].task;
-        meter.stream = assignments[i].stream;
+        meter.duplex_stream = assignments[i].stream;
         const bool whole_volume = !phase_.stop.time && !phase_.stop.min_time;
         if (assignments[i].task == no_task) {
             // The stream only takes part in barriers.
         } else if (jobs_[i].replay) {
             meter.planned_operations = jobs_[i].replay->operations.size();
             meter.planned_bytes = jobs_[i].replay->bytes;
-        } else if (plan::on_files(phase_.op) || phase_.meta) {
-            meter.planned_operations = whole_volume ? jobs_[i].files : 0;
+        } else if (plan::acts_on_files(phase_.op) || phase_.meta) {
+            meter.planned_operations = whole_volume ? jobs_[i].file_count : 0;
         } else {
             // All files of a task are alike, so the first one is representative; make_file_job() throws when nothing is
             // readable.
             const workloads::FileJob first = jobs_[i].make_file_job(0);
             if (whole_volume && !verification) {
-                meter.planned_operations = first.operations * jobs_[i].files;
+                meter.planned_operations = first.operation_count * jobs_[i].file_count;
                 meter.planned_bytes = phase_.data.access.bytes_of(meter.planned_operations);
             }
         }
@@ -202,8 +202,8 @@ bool TimedPart::run() {
     if (team.location().is_leader()) {
         const std::int64_t node_start_ns = static_cast<std::int64_t>(start) - team.clock_offset_ns();
         team.control().phase_start_ns.store(node_start_ns);
-        board.start_ns.store(node_start_ns);
-        board.phase.store(is_verification_ ? -1 : static_cast<int>(index_));
+        board.timed_part_start_ns.store(node_start_ns);
+        board.phase_index.store(is_verification_ ? -1 : static_cast<int>(index_));
     }
     threads.start();
     if (!streams_.empty()) {
@@ -217,9 +217,9 @@ bool TimedPart::run() {
         clock_.drift_error_ns = team.clock_error_ns() + clock_.error_ns;
     }
     if (team.location().is_leader()) {
-        board.phase.store(-1);
+        board.phase_index.store(-1);
         node_cpu_s_ = read_node_cpu_seconds() - cpu_before;
-        duration_s_ = static_cast<double>(board.clock.now_ns() - board.start_ns.load()) / 1e9;
+        duration_s_ = static_cast<double>(board.clock.now_ns() - board.timed_part_start_ns.load()) / 1e9;
         drift_ns_ = board.clock.recalibrate();
     }
     return true;
@@ -244,8 +244,8 @@ void TimedPart::choose_stripe_query() {
     stripe_query_ = {};
     counts_targets_ = false;
     // In the file of a format the data lies behind metadata, so that its offsets are not those of the plan.
-    const bool is_plain = backends::find_backend(phase_.data.backend)->traits.dataset_element == 0;
-    if (!is_verification_ && is_plain && !plan::on_files(phase_.op) && may_have_layouts(context_, phase_)) {
+    const bool is_plain = backends::find_backend(phase_.data.backend)->traits.dataset_element_bytes == 0;
+    if (!is_verification_ && is_plain && !plan::acts_on_files(phase_.op) && may_have_layouts(context_, phase_)) {
         try {
             stripe_query_ = layouts::make_stripes_reader(context_.storage.directory, context_.storage.file_system,
                                                          context_.ceph_placement());
@@ -287,12 +287,12 @@ TimedResult TimedPart::collect() {
                        .missing_features = {}};
     std::uint32_t doublings = 0;
     const bool leader = team.location().is_leader();
-    for (int i = 0; leader && i < board.streams.load(); ++i) {
+    for (int i = 0; leader && i < board.stream_count.load(); ++i) {
         doublings = std::max(doublings, board.meter(i).slices_doublings);
     }
     doublings = static_cast<std::uint32_t>(team.reduce_maximum(doublings));
     const std::int64_t width = context_.plan.observe.slice << doublings;
-    for (int i = 0; leader && i < board.streams.load(); ++i) {
+    for (int i = 0; leader && i < board.stream_count.load(); ++i) {
         // Phase time begins at the same moment on all nodes, so clock offsets are already removed.
         if (board.meter(i).task != no_task) {
             result.totals.add(board.meter(i), team.location().node, context_.plan.observe.max_slices, width, doublings,

@@ -29,10 +29,10 @@ TreePart select_items_of_task(const RunContext& context, const plan::Phase& phas
     TreePart part;
     part.owner = owner;
     part.branch = files::branch_of_task(meta, owner, context.tasks);
-    part.stem = patterns::item_stem(meta, owner);
-    part.items = job.shape.items();
+    part.item_stem = patterns::make_item_stem(meta, owner);
+    part.item_count = job.shape.items();
     if (meta.window) {
-        part.items = job.shape.copies() * job.shape.item_directories() * meta.window->count;
+        part.item_count = job.shape.copies() * job.shape.item_directories() * meta.window->count;
         part.generation = index + 1;  // only marks the content as known: IOR content identifies itself
     } else if (phase.op == Op::create) {
         part.generation = index + 1;
@@ -42,15 +42,15 @@ TreePart select_items_of_task(const RunContext& context, const plan::Phase& phas
                                   "\", but a phase between them was stopped among them: give that one no stop rule, or "
                                   "let this one be walk or readdir");
         }
-        part.items = std::min(part.items, state->items[static_cast<std::size_t>(owner)]);
-        part.generation = state->write >= meta.read ? state->generation : 0;
+        part.item_count = std::min(part.item_count, state->items[static_cast<std::size_t>(owner)]);
+        part.generation = state->write >= meta.read_bytes ? state->generation : 0;
         part.rotation = state->rotation;
     }
     if (phase.stop.items) {
-        part.items = std::min(part.items, *phase.stop.items);
+        part.item_count = std::min(part.item_count, *phase.stop.items);
     }
-    if (phase.op == Op::rename && part.items < 2) {
-        part.items = 0;  // no items, because there is no name to use
+    if (phase.op == Op::rename && part.item_count < 2) {
+        part.item_count = 0;  // no items, because there is no name to use
     }
     return part;
 }
@@ -87,7 +87,7 @@ std::uint64_t find_item_limit(const RunContext& context, const plan::Phase& phas
 void add_neighbors(const RunContext& context, const plan::Phase& phase, TreeJob& job) {
     for (int task = 0; task < context.tasks.tasks(); ++task) {
         job.branches.push_back(files::branch_of_task(*phase.meta, task, context.tasks));
-        job.stems.push_back(patterns::item_stem(*phase.meta, task));
+        job.item_stems.push_back(patterns::make_item_stem(*phase.meta, task));
     }
 }
 
@@ -197,10 +197,11 @@ void set_tree_job(const RunContext& context, std::size_t index, int task, worklo
     auto tree = std::make_shared<TreeJob>(phase.meta->tree);
     tree->root = context.storage.directory;
     tree->may_exist = context.plan.target.use_existing;
-    if (plan::on_items(phase.op)) {
+    if (plan::acts_on_items(phase.op)) {
         add_items(context, phase, index, task, *tree);
-        job.files = tree->items() * (phase.op == Op::cycle ? workloads::calls_per_replacement(phase.meta->cycle) : 1);
-        job.files = std::min(job.files, find_item_limit(context, phase, task));
+        job.file_count =
+            tree->item_count() * (phase.op == Op::cycle ? workloads::calls_per_replacement(phase.meta->cycle) : 1);
+        job.file_count = std::min(job.file_count, find_item_limit(context, phase, task));
         if (phase.op == Op::cycle) {
             add_neighbors(context, phase, *tree);
         }
@@ -215,10 +216,10 @@ void set_tree_job(const RunContext& context, std::size_t index, int task, worklo
             tree->search.emplace(
                 *find, find->newer_than_file.empty() ? find->newer_than_ns : read_modification_time(context, *find));
         }
-        job.files = 0;
+        job.file_count = 0;
     } else {
         add_directories(context, phase, task, *tree);
-        job.files = tree->directories_of_stream();
+        job.file_count = tree->stream_directory_count();
     }
     job.verify = (phase.op == Op::read_items || phase.op == Op::cycle) &&
                  (phase.data.verify == plan::Verify::on_read || phase.data.verify == plan::Verify::both);
@@ -292,9 +293,9 @@ void update_forest(const plan::Phase& phase, std::size_t index, const files::Tas
         state.objects = meta.objects;
         state.phase = phase.id;
         state.generation = index + 1;
-        state.write = meta.write;
+        state.write = meta.write_bytes;
         state.is_complete = is_complete || meta.order == plan::SelectOrder::creation;
-        state.items.assign(static_cast<std::size_t>(tasks.all()), 0);
+        state.items.assign(static_cast<std::size_t>(tasks.all_tasks()), 0);
         if (meta.single_task) {
             const patterns::TreeShape shape(meta.tree);
             state.is_complete = is_complete;

@@ -20,7 +20,7 @@ namespace {
 void check_backend(const Phase& phase, const Capabilities& capabilities) {
     const std::string& where = phase.data_at;
     const std::string& name = phase.data.backend;
-    const BackendCapability* backend = capabilities.backend(name);
+    const BackendCapability* backend = capabilities.find_backend(name);
     if (backend == nullptr) {
         std::string names;
         for (const BackendCapability& rule : capabilities.backends) {
@@ -31,29 +31,29 @@ void check_backend(const Phase& phase, const Capabilities& capabilities) {
     const BackendTraits& can = backend->traits;
     const Io& io = phase.data.io;
     const auto others = [&capabilities](bool BackendTraits::*trait) { return capabilities.list_backends_with(trait); };
-    if (io.queue_depth > 1 && !can.queue) {
+    if (io.queue_depth > 1 && !can.supports_queue) {
         throw_member_error(where + ".io.queue_depth", "is " + std::to_string(io.queue_depth) + ", but backend \"" +
                                                           name + "\" does one operation at a time: use backend = \"" +
-                                                          others(&BackendTraits::queue) + "\", or more tasks");
+                                                          others(&BackendTraits::supports_queue) + "\", or more tasks");
     }
-    if (io.direct && !can.direct) {
+    if (io.direct && !can.supports_direct) {
         throw_member_error(where + ".io.direct",
-                           "does not go with backend \"" + name + "\": use " + others(&BackendTraits::direct));
+                           "does not go with backend \"" + name + "\": use " + others(&BackendTraits::supports_direct));
     }
-    if (io.sync != Sync::none && !can.sync) {
+    if (io.sync != Sync::none && !can.supports_sync) {
         throw_member_error(where + ".io.sync", "does not go with backend \"" + name + "\": use io.fsync, or " +
-                                                   others(&BackendTraits::sync));
+                                                   others(&BackendTraits::supports_sync));
     }
     if (io.collective && io.queue_depth > 1) {
         throw_member_error(where + ".io.collective", "needs queue_depth = 1");
     }
-    if (phase.meta && !can.names) {
-        throw_member_error(where + ".backend",
-                           "\"" + name + "\" has no operations on names: use " + others(&BackendTraits::names));
+    if (phase.meta && !can.supports_trees) {
+        throw_member_error(where + ".backend", "\"" + name + "\" has no operations on names: use " +
+                                                   others(&BackendTraits::supports_trees));
     }
     if (phase.op == Op::walk && !can.stores_data) {
         throw_member_error(where + ".op", "= \"walk\" finds what is there, but backend \"" + name +
-                                              "\" keeps nothing: use " + others(&BackendTraits::names));
+                                              "\" keeps nothing: use " + others(&BackendTraits::supports_trees));
     }
     if (phase.data.verify != Verify::none && !can.stores_data) {
         throw_member_error(where + ".verify", "is impossible: backend \"" + name + "\" keeps no data");
@@ -66,7 +66,7 @@ void check_paced(const std::string& where, const Phase& phase, const BackendTrai
     if (paced.latency > 3'600'000'000'000) {
         throw_member_error("data.paced.latency", "must be at most 1 h");
     }
-    if (!backend.virtual_time || !paced.virtual_clock) {
+    if (!backend.supports_virtual_time || !paced.virtual_clock) {
         return;
     }
     if ((phase.stop.time || phase.stop.min_time) && paced.schedule.empty() && paced.latency == 0) {
@@ -115,8 +115,9 @@ void check_stop(const std::string& where, const Stop& stop) {
 void check_treatments(const std::string& where, const std::vector<Treatment>& before,
                       const Capabilities& capabilities) {
     for (std::size_t i = 0; i < before.size(); ++i) {
-        const TreatmentCapability* rule = capabilities.treatment(before[i].kind);
-        const std::string missing = rule != nullptr && rule->missing != nullptr ? rule->missing(before[i]) : "";
+        const TreatmentCapability* rule = capabilities.find_treatment(before[i].kind);
+        const std::string missing =
+            rule != nullptr && rule->explain_missing_member != nullptr ? rule->explain_missing_member(before[i]) : "";
         if (!missing.empty()) {
             throw PlanError("plan: " + where + ".before[" + std::to_string(i) + "]." + missing);
         }
@@ -195,7 +196,8 @@ void check_within(const Plan& plan, std::size_t index) {
                                             [&phase](const Phase& earlier) { return earlier.id == phase.stop.within; });
     if (earlier_phase == end || earlier_phase->op != phase.op) {
         throw_member_error(where, "names \"" + phase.stop.within +
-                                      "\", but no earlier phase of that name does op = \"" + text(phase.op) + "\"");
+                                      "\", but no earlier phase of that name does op = \"" + operation_name(phase.op) +
+                                      "\"");
     }
     if (std::any_of(earlier_phase + 1, end + 1, [](const Phase& later) { return later.separate_process; })) {
         throw_member_error(where,

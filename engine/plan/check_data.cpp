@@ -25,7 +25,7 @@ void check_distribution(const std::string& where, const Access& access) {
         return;
     }
     const Distribution& distribution = *access.distribution;
-    if (access.order != Order::random_replace) {
+    if (access.order != AccessOrder::random_replace) {
         throw_member_error(where + ".access.distribution", "is only used with order = \"random_replace\"");
     }
     for (const auto& [is_set, name, kind] :
@@ -44,7 +44,7 @@ void check_sizes(const std::string& where, const Access& access) {
     if (access.sizes.empty()) {
         return;
     }
-    if (access.order != Order::random_replace) {
+    if (access.order != AccessOrder::random_replace) {
         throw_member_error(where + ".access.sizes", "is only used with order = \"random_replace\"");
     }
     Bytes largest = 0;
@@ -94,7 +94,7 @@ void check_access(const std::string& where, const Access& access) {
                            "is " + std::to_string(access.block) + " B, but must be a multiple of transfer (" +
                                std::to_string(access.transfer) + " B); a phase that sets no block has that of data");
     }
-    if (access.within && access.order != Order::random_replace) {
+    if (access.within && access.order != AccessOrder::random_replace) {
         throw_member_error(where + ".access.within", "is only used with order = \"random_replace\"");
     }
     if (access.within && (*access.within < access.transfer || *access.within % access.transfer != 0)) {
@@ -102,20 +102,20 @@ void check_access(const std::string& where, const Access& access) {
                                                          " B, but must be a multiple of transfer (" +
                                                          std::to_string(access.transfer) + " B)");
     }
-    if (access.order == Order::stride && access.stride < access.transfer) {
+    if (access.order == AccessOrder::stride && access.stride < access.transfer) {
         throw_member_error(where + ".access.stride", "must be at least transfer (" + std::to_string(access.transfer) +
                                                          " B): transfers would overlap");
     }
-    if (access.order != Order::stride && access.stride != 0) {
+    if (access.order != AccessOrder::stride && access.stride != 0) {
         throw_member_error(where + ".access.stride", "is only used with order = \"stride\"");
     }
-    if (access.order == Order::stride && access.gap != 0) {
+    if (access.order == AccessOrder::stride && access.gap != 0) {
         throw_member_error(where + ".access.gap", "does not go with order = \"stride\": the stride already says it");
     }
-    if (access.volume && access.volume->of == Amount::Of::bytes && access.volume->bytes == 0) {
+    if (access.volume && access.volume->of == Amount::Basis::bytes && access.volume->bytes == 0) {
         throw_member_error(where + ".access.volume", "must be more than zero");
     }
-    if (access.volume && access.volume->of == Amount::Of::node_memory && access.volume->factor <= 0) {
+    if (access.volume && access.volume->of == Amount::Basis::node_memory && access.volume->factor <= 0) {
         throw_member_error(where + ".access.volume.x", "must be more than zero");
     }
     for (const Bytes size : {access.block, access.gap, access.offset, access.stride}) {
@@ -183,7 +183,7 @@ void check_mixed_verification(const Phase& phase) {
             "in a mixed phase needs queue_depth = 1: a read would find a part of a write that is in flight");
     }
     const Mapping mapping = phase.data.files.mapping;
-    if (mapping != Mapping::per_task && mapping != Mapping::many && (a.scope == Scope::file || a.within)) {
+    if (mapping != Mapping::per_task && mapping != Mapping::many && (a.scope == PermutationScope::file || a.within)) {
         throw_member_error(
             phase.data_at + ".verify",
             "in a mixed phase needs files of one task, or scope = \"task\" without within: a read would find a "
@@ -200,14 +200,14 @@ void check_verify(const std::string& where, const Phase& phase, const Phase* sou
     if (phase.data.payload.kind == PayloadKind::zero) {
         throw_member_error(phase.data_at + ".verify", "is useless with payload.kind = \"zero\": a hole would pass");
     }
-    if (on_read && reads(phase.op) && source != nullptr && source->data.access.order == Order::random_replace) {
+    if (on_read && reads(phase.op) && source != nullptr && source->data.access.order == AccessOrder::random_replace) {
         throw_member_error(where + ".verify", "cannot be exact: phase \"" + source->id +
                                                   "\" writes with random_replace, which leaves blocks unwritten");
     }
     if (on_read && phase.op == Op::mixed) {
         check_mixed_verification(phase);
     }
-    if (readback && writes(phase.op) && phase.data.access.order == Order::random_replace) {
+    if (readback && writes(phase.op) && phase.data.access.order == AccessOrder::random_replace) {
         throw_member_error(where + ".verify",
                            "readback cannot be exact after random_replace, which leaves blocks unwritten");
     }
@@ -276,10 +276,10 @@ void check_source(const std::string& where, const Plan& plan, std::size_t index,
     if (source != nullptr && !phase.data_of.empty() && !writes(phase.op)) {
         check_not_replaced(plan, index, *source);
     }
-    const bool needs_data = reads(phase.op) || on_files(phase.op) || phase.op == Op::rewrite;
+    const bool needs_data = reads(phase.op) || acts_on_files(phase.op) || phase.op == Op::rewrite;
     if (needs_data && source == nullptr && backend.stores_data && !plan.target.use_existing && !plan.target.device) {
         throw_member_error(where + ".op",
-                           std::string("is \"") + text(phase.op) +
+                           std::string("is \"") + operation_name(phase.op) +
                                "\", but no earlier phase writes the data (and target.use_existing is not set)");
     }
 }
@@ -307,10 +307,10 @@ void check_mapping(const std::string& where, const Phase& phase) {
                                                      std::to_string(phase.data.files.count));
         }
     }
-    if (on_files(phase.op) && mapping != Mapping::many && mapping != Mapping::per_task &&
+    if (acts_on_files(phase.op) && mapping != Mapping::many && mapping != Mapping::per_task &&
         !(phase.op == Op::remove && mapping != Mapping::per_node)) {
         throw_member_error(where + ".op",
-                           std::string("= \"") + text(phase.op) +
+                           std::string("= \"") + operation_name(phase.op) +
                                "\" needs files of one task each: files.mapping = \"many\" or \"per_task\"");
     }
 }
@@ -323,9 +323,9 @@ bool fits_in_file(const Data& data, std::uint64_t segments, std::uint64_t tasks)
                             : data.files.mapping == Mapping::per_group
                                 ? static_cast<std::uint64_t>(std::max(1, data.files.group_size))
                                 : 1;
-    const uint128 room = (largest_file - a.offset) / (a.order == Order::stride ? a.stride : a.block + a.gap);
+    const uint128 room = (largest_file - a.offset) / (a.order == AccessOrder::stride ? a.stride : a.block + a.gap);
     const uint128 blocks = segments * sharers;
-    return blocks <= room && (a.order != Order::stride || blocks * (a.block / a.transfer) <= room);
+    return blocks <= room && (a.order != AccessOrder::stride || blocks * (a.block / a.transfer) <= room);
 }
 
 void check_data(const std::string& where, const Plan& plan, std::size_t index, const Capabilities& capabilities) {

@@ -15,7 +15,7 @@ void check_dataset_access(const Phase& phase, Bytes element) {
     const std::string backend = "backend \"" + phase.data.backend + "\"";
     for (const auto& [is_used, name] :
          {std::pair{access.gap != 0, ".gap"}, std::pair{access.offset != 0, ".offset"},
-          std::pair{access.order == Order::stride, ".order"}, std::pair{access.within.has_value(), ".within"}}) {
+          std::pair{access.order == AccessOrder::stride, ".order"}, std::pair{access.within.has_value(), ".within"}}) {
         if (is_used) {
             throw_member_error(where + name,
                                "has no meaning for " + backend +
@@ -80,7 +80,7 @@ void check_dataset_io(const Phase& phase, Bytes element) {
 
 void check_datasets(const std::string& where, const Plan& plan, const Phase& phase, const Phase* source,
                     const Capabilities& capabilities) {
-    const Bytes element = capabilities.find_traits(phase.data.backend).dataset_element;
+    const Bytes element = capabilities.find_traits(phase.data.backend).dataset_element_bytes;
     const std::string backend = "backend \"" + phase.data.backend + "\"";
     if (element == 0) {
         return;
@@ -90,8 +90,9 @@ void check_datasets(const std::string& where, const Plan& plan, const Phase& pha
                                                 ", whose library allows one thread a process: use more "
                                                 "processes");
     }
-    if (phase.op != Op::write && phase.op != Op::rewrite && phase.op != Op::read && !on_files(phase.op)) {
-        throw_member_error(where + ".op", std::string("= \"") + text(phase.op) + "\" does not go with " + backend +
+    if (phase.op != Op::write && phase.op != Op::rewrite && phase.op != Op::read && !acts_on_files(phase.op)) {
+        throw_member_error(where + ".op", std::string("= \"") + operation_name(phase.op) + "\" does not go with " +
+                                              backend +
                                               ", which has write, rewrite, read, stat and remove: use mpiio or posix");
     }
     const Mapping mapping = phase.data.files.mapping;
@@ -101,10 +102,10 @@ void check_datasets(const std::string& where, const Plan& plan, const Phase& pha
     }
     check_dataset_access(phase, element);
     check_dataset_io(phase, element);
-    if (capabilities.find_traits(phase.data.backend).rows && !on_files(phase.op)) {
+    if (capabilities.find_traits(phase.data.backend).has_transfer_dimension && !acts_on_files(phase.op)) {
         check_dataset_rows(phase, source);
     }
-    if (source != nullptr && !on_files(phase.op) && source->data.access.block != phase.data.access.block) {
+    if (source != nullptr && !acts_on_files(phase.op) && source->data.access.block != phase.data.access.block) {
         throw_member_error(phase.data_at + ".access.block",
                            "differs from that of phase \"" + source->id + "\", but a dataset of " + backend +
                                " has the size of the blocks that wrote it: use the same block");

@@ -39,16 +39,16 @@ void check_device_phase(const std::string& where, const Phase& phase, const Capa
     if (phase.meta ||
         std::find(device_operations.begin(), device_operations.end(), phase.op) == device_operations.end()) {
         throw_member_error(where + ".op",
-                           std::string("= \"") + text(phase.op) +
+                           std::string("= \"") + operation_name(phase.op) +
                                "\" needs files, but the target is a block device: use write, rewrite, read or mixed");
     }
     const BackendTraits traits = capabilities.find_traits(phase.data.backend);
-    if (!traits.needs_files || traits.mpi) {
+    if (!traits.needs_files || traits.needs_mpi) {
         throw_member_error(
             phase.data_at + ".backend",
             "is \"" + phase.data.backend + "\", which accesses no block devices: use posix, io_uring or mmap");
     }
-    if (phase.open == Open::exclusive) {
+    if (phase.open == OpenMode::exclusive) {
         throw_member_error(where + ".open",
                            "= \"exclusive\" makes a new file, but the target is a block device: leave it out");
     }

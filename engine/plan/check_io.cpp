@@ -34,21 +34,21 @@ void check_direct_io(const std::string& where, const Access& a) {
 void check_io(const std::string& where, const Data& data, const Tasks& tasks, const Capabilities& capabilities) {
     const Io& io = data.io;
     for (const auto& [used, name, trait] :
-         {std::tuple{io.collective, "collective", &BackendTraits::collective},
-          std::tuple{io.view, "view", &BackendTraits::views},
-          std::tuple{!io.hints.empty(), "hints", &BackendTraits::mpi},
-          std::tuple{io.sqpoll, "sqpoll", &BackendTraits::polling},
-          std::tuple{io.iopoll, "iopoll", &BackendTraits::polling},
+         {std::tuple{io.collective, "collective", &BackendTraits::supports_collective},
+          std::tuple{io.view, "view", &BackendTraits::supports_views},
+          std::tuple{!io.hints.empty(), "hints", &BackendTraits::needs_mpi},
+          std::tuple{io.sqpoll, "sqpoll", &BackendTraits::supports_polling},
+          std::tuple{io.iopoll, "iopoll", &BackendTraits::supports_polling},
           std::tuple{!io.gpus.empty(), "gpus", &BackendTraits::stores_data},
-          std::tuple{io.chunk > 0, "chunk", &BackendTraits::chunks},
-          std::tuple{io.alignment > 0, "alignment", &BackendTraits::chunks},
-          std::tuple{io.collective_metadata, "collective_metadata", &BackendTraits::chunks}}) {
+          std::tuple{io.chunk > 0, "chunk", &BackendTraits::supports_chunks},
+          std::tuple{io.alignment > 0, "alignment", &BackendTraits::supports_chunks},
+          std::tuple{io.collective_metadata, "collective_metadata", &BackendTraits::supports_chunks}}) {
         if (used && !(capabilities.find_traits(data.backend).*trait)) {
             throw_member_error(where + ".io." + name, "needs backend " + capabilities.list_backends_with(trait) +
                                                           ", not \"" + data.backend + "\"");
         }
     }
-    if (io.gpus.empty() && capabilities.find_traits(data.backend).gpu_memory) {
+    if (io.gpus.empty() && capabilities.find_traits(data.backend).transfers_gpu_memory) {
         throw_member_error(where + ".io.gpus",
                            "is missing: backend \"" + data.backend + "\" moves data to and from GPUs, like [0]");
     }
@@ -67,7 +67,7 @@ void check_io(const std::string& where, const Data& data, const Tasks& tasks, co
         throw_member_error(where + ".io.collective",
                            "needs files.mapping = \"shared\": collective calls join all tasks on one file");
     }
-    if (io.view && (data.access.order != Order::sequential || data.files.mapping != Mapping::shared)) {
+    if (io.view && (data.access.order != AccessOrder::sequential || data.files.mapping != Mapping::shared)) {
         throw_member_error(where + ".io.view", "needs order = \"sequential\" and files.mapping = \"shared\"");
     }
     if (io.direct) {

@@ -14,7 +14,7 @@ bool is_repeatable(Op op) {
 std::string check_repeated_names() {
     std::vector<std::string> names;
     for (const OperationInfo& row : operations) {
-        if (on_tree(row.op) && is_repeatable(row.op)) {
+        if (acts_on_tree(row.op) && is_repeatable(row.op)) {
             names.emplace_back(row.name);
         }
     }
@@ -29,19 +29,19 @@ void check_items(const std::string& where, const Phase& phase) {
     const Meta& meta = *phase.meta;
     if (operation_info(phase.op).only_files && meta.objects == Objects::directories) {
         throw_member_error(where + ".meta.objects", "= \"directories\" does not go with op = \"" +
-                                                        std::string(text(phase.op)) +
+                                                        std::string(operation_name(phase.op)) +
                                                         "\": only files are opened and read");
     }
-    if (on_items(phase.op) && meta.tree.items_per_dir == 0) {
+    if (acts_on_items(phase.op) && meta.tree.items_per_dir == 0) {
         throw_member_error(where + ".meta.tree", "has no items: give it items_per_dir or items_per_task");
     }
-    if (phase.op == Op::create && meta.make == MakeFile::mknod && meta.write > 0) {
+    if (phase.op == Op::create && meta.create_call == MakeFile::mknod && meta.write_bytes > 0) {
         throw_member_error(where + ".meta.file.create", "= \"mknod\" opens nothing, so file.write must be 0");
     }
-    if (meta.fsync && phase.op == Op::create && meta.make == MakeFile::mknod) {
+    if (meta.fsync && phase.op == Op::create && meta.create_call == MakeFile::mknod) {
         throw_member_error(where + ".meta.file.create", "= \"mknod\" opens nothing, so there is nothing to fsync");
     }
-    if (on_items(phase.op) && !is_repeatable(phase.op) &&
+    if (acts_on_items(phase.op) && !is_repeatable(phase.op) &&
         (meta.order == SelectOrder::replace || meta.order == SelectOrder::zipf)) {
         throw_member_error(where + ".meta.select.order",
                            "must be creation or permute: each item is made, renamed or removed once");
@@ -63,27 +63,28 @@ void check_window(const std::string& where, const Phase& phase) {
                               phase.data.payload.kind == PayloadKind::ior_incompressible ||
                               phase.data.payload.kind == PayloadKind::ior_random;
     if (meta.window && (meta.order != SelectOrder::creation || meta.shared_single || meta.single_task ||
-                        meta.paths != PathKind::full || phase.op == Op::rename)) {
+                        meta.path_kind != PathKind::full || phase.op == Op::rename)) {
         throw_member_error(
             where + ".meta.window",
             "goes with select.order = \"creation\" and lookup.paths = \"full\", and not with file.shared_single, "
             "single_task or op = \"rename\"");
     }
-    if (meta.window && (meta.write > 0 || meta.read > 0) && !tells_itself) {
+    if (meta.window && (meta.write_bytes > 0 || meta.read_bytes > 0) && !tells_itself) {
         throw_member_error(where + ".meta.window", "needs a payload.kind that tells itself: one of ior_…");
     }
     if (phase.op != Op::cycle) {
         return;
     }
     const bool one_level = meta.tree.depth == 0 && meta.tree.scope == TreeScope::per_task;
-    if (!meta.window || !one_level || meta.objects != Objects::files || meta.make != MakeFile::open) {
+    if (!meta.window || !one_level || meta.objects != Objects::files || meta.create_call != MakeFile::open) {
         throw_member_error(where + ".op",
                            "= \"cycle\" needs meta.window, tree.scope = \"per_task\", tree.depth = 0 and files");
     }
-    if (meta.write == 0 || meta.read != meta.write) {
+    if (meta.write_bytes == 0 || meta.read_bytes != meta.write_bytes) {
         throw_member_error(where + ".meta.file", "must write and read the same number of bytes, at least one");
     }
-    if (!meta.cycle.keep && meta.window->first + meta.window->count + meta.cycle.working > meta.tree.items_per_dir) {
+    if (!meta.cycle.inspects_only &&
+        meta.window->first + meta.window->count + meta.cycle.working_set_items > meta.tree.items_per_dir) {
         throw_member_error(where + ".meta.cycle.working", "makes items beyond tree.items_per_dir");
     }
     if (phase.stop.items) {
@@ -94,25 +95,27 @@ void check_window(const std::string& where, const Phase& phase) {
 
 void check_stop_rules(const std::string& where, const Phase& phase) {
     if ((phase.stop.time || phase.stop.min_time) && !is_repeatable(phase.op)) {
-        throw_member_error(where + ".stop", std::string("must not repeat op = \"") + text(phase.op) +
+        throw_member_error(where + ".stop", std::string("must not repeat op = \"") + operation_name(phase.op) +
                                                 "\": use stop.stonewall, or stop.time with " + check_repeated_names());
     }
-    if (phase.stop.items && !on_items(phase.op)) {
+    if (phase.stop.items && !acts_on_items(phase.op)) {
         throw_member_error(where + ".stop.items", std::string("counts the items of a task, but op = \"") +
-                                                      text(phase.op) + "\" works on directories: leave it out");
+                                                      operation_name(phase.op) +
+                                                      "\" works on directories: leave it out");
     }
     if (phase.stop.operations) {
         throw_member_error(where + ".stop.operations", "is for the files of data: for a tree use stop.items");
     }
     if (!phase.stop.within.empty() && operation_info(phase.op).effect != OperationInfo::OperationEffect::inspects) {
-        throw_member_error(where + ".stop.within", std::string("is for what looks only, but op = \"") + text(phase.op) +
-                                                       "\" changes the tree: leave it out");
+        throw_member_error(where + ".stop.within", std::string("is for what looks only, but op = \"") +
+                                                       operation_name(phase.op) + "\" changes the tree: leave it out");
     }
-    if (!phase.stop.within.empty() && on_directories(phase.op)) {
+    if (!phase.stop.within.empty() && acts_on_directories(phase.op)) {
         throw_member_error(where + ".stop.within", "counts items and entries, but op = \"readdir\" counts directories");
     }
-    if (phase.stop.wearout && !on_items(phase.op)) {
-        throw_member_error(where + ".stop.wearout", std::string("has no meaning for op = \"") + text(phase.op) + "\"");
+    if (phase.stop.wearout && !acts_on_items(phase.op)) {
+        throw_member_error(where + ".stop.wearout",
+                           std::string("has no meaning for op = \"") + operation_name(phase.op) + "\"");
     }
     if (phase.barrier == Barrier::intra) {
         throw_member_error(where + ".barrier", "= \"intra\" is for data: there is nothing between open and close here");
@@ -132,15 +135,16 @@ void check_meta(const std::string& where, const Plan& plan, std::size_t index) {
     check_stop_rules(where, phase);
     const bool verifies = phase.data.verify != Verify::none;
     if (verifies && (phase.op == Op::read_items || phase.op == Op::cycle) &&
-        (meta.read == 0 || meta.read > meta.write)) {
-        throw_member_error(where + ".verify", "needs meta.file.read from 1 B to the " + std::to_string(meta.write) +
+        (meta.read_bytes == 0 || meta.read_bytes > meta.write_bytes)) {
+        throw_member_error(where + ".verify", "needs meta.file.read from 1 B to the " +
+                                                  std::to_string(meta.write_bytes) +
                                                   " B that file.write puts into each file");
     }
     if (meta.shared_single && verifies) {
         throw_member_error(where + ".verify",
                            "does not go with file.shared_single: which task wrote last is not known");
     }
-    if (verifies && meta.write > 0 && phase.data.payload.kind == PayloadKind::zero) {
+    if (verifies && meta.write_bytes > 0 && phase.data.payload.kind == PayloadKind::zero) {
         throw_member_error(where + ".verify", "is useless with payload.kind = \"zero\": a hole would pass");
     }
     if (meta.tree.home_shift != 0 && meta.tree.scope != TreeScope::per_task) {
@@ -149,7 +153,7 @@ void check_meta(const std::string& where, const Plan& plan, std::size_t index) {
     const OperationInfo::OperationEffect effect = operation_info(phase.op).effect;
     const bool takes =
         effect == OperationInfo::OperationEffect::removes || effect == OperationInfo::OperationEffect::renames;
-    if (phase.shift.by == ShiftBy::random && on_items(phase.op) && takes) {
+    if (phase.shift.by == ShiftBy::random && acts_on_items(phase.op) && takes) {
         throw_member_error(where + ".shift", "= \"random\" lets two tasks change the same item: use permute");
     }
     if (phase.shift.by != ShiftBy::none && effect == OperationInfo::OperationEffect::creates) {

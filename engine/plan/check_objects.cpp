@@ -15,19 +15,19 @@ constexpr Bytes smallest_part = 5ULL << 20U;  // of a multipart upload of S3, bu
 
 /// Whether each object is written by one operation.
 bool is_written_at_once(const Access& access) {
-    const bool one_segment = access.segments
-                                 ? *access.segments == 1
-                                 : access.volume && access.volume->of == Amount::Of::bytes &&
-                                       access.volume->per == Amount::Per::task && access.volume->bytes <= access.block;
+    const bool one_segment = access.segments ? *access.segments == 1
+                                             : access.volume && access.volume->of == Amount::Basis::bytes &&
+                                                   access.volume->per == Amount::Granularity::task &&
+                                                   access.volume->bytes <= access.block;
     return one_segment && access.block == access.transfer;
 }
 
 void check_object_writes(const std::string& where, const Phase& phase) {
     const Data& data = phase.data;
     const Access& access = data.access;
-    if (phase.op == Op::rewrite || phase.op == Op::mixed || phase.open == Open::overwrite) {
+    if (phase.op == Op::rewrite || phase.op == Op::mixed || phase.open == OpenMode::overwrite) {
         throw_member_error(
-            where + (phase.open == Open::overwrite ? ".open" : ".op"),
+            where + (phase.open == OpenMode::overwrite ? ".open" : ".op"),
             "changes parts of objects, which S3 cannot do: use op = \"write\", which stores objects anew");
     }
     if (data.files.mapping == Mapping::shared || data.files.mapping == Mapping::per_node ||
@@ -36,8 +36,8 @@ void check_object_writes(const std::string& where, const Phase& phase) {
                            "lets several tasks write one object, which S3 stores as a whole: use \"per_task\" "
                            "or \"many\"");
     }
-    if (access.gap != 0 || access.offset != 0 || access.order == Order::stride ||
-        access.order == Order::random_replace) {
+    if (access.gap != 0 || access.offset != 0 || access.order == AccessOrder::stride ||
+        access.order == AccessOrder::random_replace) {
         throw_member_error(phase.data_at + ".access",
                            "leaves holes, but an object has none: write without gap, offset, stride and "
                            "random_replace");
@@ -53,7 +53,7 @@ void check_object_writes(const std::string& where, const Phase& phase) {
                 " (S3): use larger transfers, or one transfer an object (block = transfer, files.mapping = \"many\")");
     }
     const bool ends_early = phase.stop.time || phase.stop.stonewall || phase.stop.first_done || phase.stop.operations;
-    if (ends_early && access.order != Order::sequential) {
+    if (ends_early && access.order != AccessOrder::sequential) {
         throw_member_error(where + ".stop",
                            "may end with parts missing in the middle of an object: use order = \"sequential\"");
     }
@@ -84,7 +84,7 @@ void check_object_names(const std::string& where, const Phase& phase) {
         case Op::mktree:
         case Op::rmtree:
             throw_member_error(where + ".op",
-                               std::string("= \"") + text(phase.op) +
+                               std::string("= \"") + operation_name(phase.op) +
                                    "\" is for directories, but S3 has prefixes, which nobody makes or removes: leave "
                                    "the phase out");
         case Op::rename:
@@ -100,7 +100,7 @@ void check_object_names(const std::string& where, const Phase& phase) {
         default:
             break;
     }
-    if (phase.op == Op::read_items && meta.read == 0) {
+    if (phase.op == Op::read_items && meta.read_bytes == 0) {
         throw_member_error(where + ".meta.file.read",
                            "is 0: S3 opens nothing without reading it: give the bytes to read");
     }
@@ -108,12 +108,13 @@ void check_object_names(const std::string& where, const Phase& phase) {
         throw_member_error(where + ".meta.objects",
                            "= \"directories\" do not exist in S3: use \"files\", which are objects");
     }
-    if (meta.fsync || meta.sync || meta.make == MakeFile::mknod || meta.direct || meta.lookup == StatCall::statx) {
-        const char* member = meta.fsync                     ? ".meta.file.fsync"
-                             : meta.sync                    ? ".meta.sync"
-                             : meta.make == MakeFile::mknod ? ".meta.file.create"
-                             : meta.direct                  ? ".meta.file.direct"
-                                                            : ".meta.lookup.stat";
+    if (meta.fsync || meta.sync || meta.create_call == MakeFile::mknod || meta.direct ||
+        meta.stat_call == StatCall::statx) {
+        const char* member = meta.fsync                            ? ".meta.file.fsync"
+                             : meta.sync                           ? ".meta.sync"
+                             : meta.create_call == MakeFile::mknod ? ".meta.file.create"
+                             : meta.direct                         ? ".meta.file.direct"
+                                                                   : ".meta.lookup.stat";
         throw_member_error(where + member, "asks for a system call that S3 has nothing like: leave it out");
     }
 }
@@ -126,9 +127,9 @@ bool has_object_target(const TargetSettings& target) {
 
 void check_object_target(const Plan& plan, const Capabilities& capabilities) {
     const TargetSettings& target = plan.target;
-    const std::string names = capabilities.list_backends_with(&BackendTraits::objects);
+    const std::string names = capabilities.list_backends_with(&BackendTraits::stores_objects);
     for (const Phase& phase : plan.phases) {
-        if (capabilities.find_traits(phase.data.backend).objects != has_object_target(target)) {
+        if (capabilities.find_traits(phase.data.backend).stores_objects != has_object_target(target)) {
             throw_member_error(
                 has_object_target(target) ? phase.data_at + ".backend" : "target.path",
                 has_object_target(target)
@@ -157,7 +158,7 @@ void check_object_target(const Plan& plan, const Capabilities& capabilities) {
 
 void check_objects(const Plan& plan, std::size_t index, const Capabilities& capabilities) {
     const Phase& phase = plan.phases[index];
-    if (!capabilities.find_traits(phase.data.backend).objects) {
+    if (!capabilities.find_traits(phase.data.backend).stores_objects) {
         return;
     }
     const std::string where = "phases[" + std::to_string(index) + "]";

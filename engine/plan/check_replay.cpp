@@ -51,7 +51,7 @@ void check_replay(const std::string& where, const Plan& plan, std::size_t index,
         }
         if (plan.phases.front().op == Op::replay) {
             throw_member_error(where + ".op",
-                               std::string("= \"") + text(phase.op) +
+                               std::string("= \"") + operation_name(phase.op) +
                                    "\" does not go with op = \"replay\": all phases of a replay have this operation");
         }
         return;
@@ -65,7 +65,7 @@ void check_replay(const std::string& where, const Plan& plan, std::size_t index,
     }
     check_unused_members(where, phase);
     const BackendTraits& backend = capabilities.find_traits(phase.data.backend);
-    if (!backend.names || backend.objects || backend.mpi) {
+    if (!backend.supports_trees || backend.stores_objects || backend.needs_mpi) {
         throw_member_error(phase.data_at + ".backend",
                            "\"" + phase.data.backend +
                                "\" cannot replay operations on names: use \"posix\", \"null\" or "

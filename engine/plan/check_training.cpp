@@ -20,7 +20,7 @@ void check_training(const std::string& where, const Phase& phase) {
     const Stop& stop = phase.stop;
     const Io& io = phase.data.io;
     const Access& access = phase.data.access;
-    const bool sequential = access.order == Order::sequential;
+    const bool sequential = access.order == AccessOrder::sequential;
     for (const auto& [is_used, name] :
          {std::pair{stop.operations.has_value(), ".stop.operations"}, std::pair{stop.wearout, ".stop.wearout"},
           std::pair{!phase.files.empty(), ".files"}, std::pair{phase.shift.by != ShiftBy::none, ".shift"},

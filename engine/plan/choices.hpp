@@ -20,21 +20,22 @@ inline constexpr NamedValue<Mapping> mappings[] = {{"shared", Mapping::shared},
                                                    {"many", Mapping::many}};
 inline constexpr NamedValue<DirectoryMapping> directory_kinds[] = {
     {"one", DirectoryMapping::one}, {"per_task", DirectoryMapping::per_task}, {"per_node", DirectoryMapping::per_node}};
-inline constexpr NamedValue<Order> orders[] = {{"sequential", Order::sequential},
-                                               {"reverse", Order::reverse},
-                                               {"stride", Order::stride},
-                                               {"random_permute", Order::random_permute},
-                                               {"random_replace", Order::random_replace}};
-inline constexpr NamedValue<Scope> scopes[] = {{"block", Scope::block}, {"task", Scope::task}, {"file", Scope::file}};
+inline constexpr NamedValue<AccessOrder> orders[] = {{"sequential", AccessOrder::sequential},
+                                                     {"reverse", AccessOrder::reverse},
+                                                     {"stride", AccessOrder::stride},
+                                                     {"random_permute", AccessOrder::random_permute},
+                                                     {"random_replace", AccessOrder::random_replace}};
+inline constexpr NamedValue<PermutationScope> permutation_scopes[] = {
+    {"block", PermutationScope::block}, {"task", PermutationScope::task}, {"file", PermutationScope::file}};
 inline constexpr NamedValue<DistributionKind> distributions[] = {{"uniform", DistributionKind::uniform},
                                                                  {"zipf", DistributionKind::zipf},
                                                                  {"pareto", DistributionKind::pareto},
                                                                  {"normal", DistributionKind::normal}};
-inline constexpr NamedValue<Sync> syncs[] = {{"none", Sync::none}, {"dsync", Sync::dsync}, {"sync", Sync::sync}};
-inline constexpr NamedValue<Fsync> fsyncs[] = {{"none", Fsync::none},
-                                               {"per_op", Fsync::per_op},
-                                               {"end", Fsync::end},
-                                               {"end_timed_separately", Fsync::end_timed_separately}};
+inline constexpr NamedValue<Sync> sync_modes[] = {{"none", Sync::none}, {"dsync", Sync::dsync}, {"sync", Sync::sync}};
+inline constexpr NamedValue<Fsync> fsync_modes[] = {{"none", Fsync::none},
+                                                    {"per_op", Fsync::per_op},
+                                                    {"end", Fsync::end},
+                                                    {"end_timed_separately", Fsync::end_timed_separately}};
 inline constexpr NamedValue<Preallocate> preallocations[] = {{"none", Preallocate::none},
                                                              {"truncate", Preallocate::truncate},
                                                              {"fallocate", Preallocate::fallocate},
@@ -46,38 +47,39 @@ inline constexpr NamedValue<PayloadKind> payload_kinds[] = {{"stamped", PayloadK
                                                             {"ior_offset", PayloadKind::ior_offset},
                                                             {"ior_incompressible", PayloadKind::ior_incompressible},
                                                             {"ior_random", PayloadKind::ior_random}};
-inline constexpr NamedValue<Verify> verifications[] = {
+inline constexpr NamedValue<Verify> verify_modes[] = {
     {"none", Verify::none}, {"on_read", Verify::on_read}, {"readback", Verify::readback}, {"both", Verify::both}};
-inline constexpr NamedValue<Amount::Of> amount_of[] = {{"bytes", Amount::Of::bytes},
-                                                       {"node_memory", Amount::Of::node_memory}};
-inline constexpr NamedValue<Amount::Per> amount_per[] = {
-    {"task", Amount::Per::task}, {"node", Amount::Per::node}, {"total", Amount::Per::total}};
+inline constexpr NamedValue<Amount::Basis> amount_bases[] = {{"bytes", Amount::Basis::bytes},
+                                                             {"node_memory", Amount::Basis::node_memory}};
+inline constexpr NamedValue<Amount::Granularity> amount_granularities[] = {
+    {"task", Amount::Granularity::task}, {"node", Amount::Granularity::node}, {"total", Amount::Granularity::total}};
 
 // phases
-inline constexpr NamedValue<Open> opens[] = {
-    {"truncate", Open::truncate}, {"overwrite", Open::overwrite}, {"exclusive", Open::exclusive}};
-inline constexpr NamedValue<ShiftBy> shifts[] = {{"none", ShiftBy::none},       {"tasks", ShiftBy::tasks},
-                                                 {"nodes", ShiftBy::nodes},     {"random", ShiftBy::random},
-                                                 {"permute", ShiftBy::permute}, {"list", ShiftBy::list}};
+inline constexpr NamedValue<OpenMode> open_modes[] = {
+    {"truncate", OpenMode::truncate}, {"overwrite", OpenMode::overwrite}, {"exclusive", OpenMode::exclusive}};
+inline constexpr NamedValue<ShiftBy> shift_kinds[] = {{"none", ShiftBy::none},       {"tasks", ShiftBy::tasks},
+                                                      {"nodes", ShiftBy::nodes},     {"random", ShiftBy::random},
+                                                      {"permute", ShiftBy::permute}, {"list", ShiftBy::list}};
 inline constexpr NamedValue<Barrier> barriers[] = {
     {"none", Barrier::none}, {"phase", Barrier::phase}, {"intra", Barrier::intra}};
-inline constexpr NamedValue<DuplexStream::TaskSubset> stream_tasks[] = {
+inline constexpr NamedValue<DuplexStream::TaskSubset> stream_task_subsets[] = {
     {"same", DuplexStream::TaskSubset::same},
     {"first_half", DuplexStream::TaskSubset::first_half},
     {"second_half", DuplexStream::TaskSubset::second_half}};
-inline constexpr NamedValue<bool> stream_ops[] = {{"write", true}, {"read", false}};
-inline constexpr NamedValue<bool> needs[] = {{"required", true}, {"best_effort", false}};
+inline constexpr NamedValue<bool> stream_directions[] = {{"write", true}, {"read", false}};
+inline constexpr NamedValue<bool> requirement_levels[] = {{"required", true}, {"best_effort", false}};
 inline constexpr NamedValue<bool> process_kinds[] = {{"separate", true}, {"same", false}};
 inline constexpr NamedValue<ThinkTime> think_times[] = {{"as_traced", ThinkTime::as_traced}, {"none", ThinkTime::none}};
 inline constexpr NamedValue<Shuffle> shuffles[] = {
     {"samples", Shuffle::samples}, {"files", Shuffle::files}, {"none", Shuffle::none}};
-inline constexpr NamedValue<bool> subjects[] = {{"meta", true}, {"data", false}};
+inline constexpr NamedValue<bool> phase_subjects[] = {{"meta", true}, {"data", false}};
 
 // meta
 inline constexpr NamedValue<TreeScope> tree_scopes[] = {
     {"shared", TreeScope::shared}, {"per_task", TreeScope::per_task}, {"per_node", TreeScope::per_node}};
-inline constexpr NamedValue<Objects> objects[] = {{"files", Objects::files}, {"directories", Objects::directories}};
-inline constexpr NamedValue<MakeFile> makes[] = {{"open", MakeFile::open}, {"mknod", MakeFile::mknod}};
+inline constexpr NamedValue<Objects> object_kinds[] = {{"files", Objects::files},
+                                                       {"directories", Objects::directories}};
+inline constexpr NamedValue<MakeFile> create_calls[] = {{"open", MakeFile::open}, {"mknod", MakeFile::mknod}};
 inline constexpr NamedValue<StatCall> stat_calls[] = {
     {"stat", StatCall::stat}, {"lstat", StatCall::lstat}, {"statx", StatCall::statx}};
 inline constexpr NamedValue<SelectOrder> select_orders[] = {{"creation", SelectOrder::creation},
@@ -85,7 +87,7 @@ inline constexpr NamedValue<SelectOrder> select_orders[] = {{"creation", SelectO
                                                             {"replace", SelectOrder::replace},
                                                             {"zipf", SelectOrder::zipf}};
 inline constexpr NamedValue<PathKind> path_kinds[] = {{"relative", PathKind::relative}, {"full", PathKind::full}};
-inline constexpr NamedValue<std::uint32_t> fields[] = {
+inline constexpr NamedValue<std::uint32_t> statx_fields[] = {
     {"type", STATX_TYPE},         {"mode", STATX_MODE},
     {"nlink", STATX_NLINK},       {"uid", STATX_UID},
     {"gid", STATX_GID},           {"atime", STATX_ATIME},
@@ -93,8 +95,8 @@ inline constexpr NamedValue<std::uint32_t> fields[] = {
     {"ino", STATX_INO},           {"size", STATX_SIZE},
     {"blocks", STATX_BLOCKS},     {"btime", STATX_BTIME},
     {"basic", STATX_BASIC_STATS}, {"all", STATX_BASIC_STATS | STATX_BTIME}};
-inline constexpr NamedValue<std::uint32_t> freshness[] = {{"as_stat", 0}, {"force", 0x2000}, {"dont", 0x4000}};
-inline constexpr NamedValue<bool> absences[] = {{"stop", false}, {"count", true}};
+inline constexpr NamedValue<std::uint32_t> statx_sync_flags[] = {{"as_stat", 0}, {"force", 0x2000}, {"dont", 0x4000}};
+inline constexpr NamedValue<bool> reactions_to_missing[] = {{"stop", false}, {"count", true}};
 inline constexpr NamedValue<bool> walk_roots[] = {{"tree", false}, {"directory", true}};
 
 // meta.find

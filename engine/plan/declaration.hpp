@@ -48,9 +48,9 @@ struct TableRules {
 
 struct ListRules {
     bool required = false;
-    bool may_be_empty = false;        ///< and the resolved form states an empty list
-    std::size_t least = 0, most = 0;  ///< number of entries that the schema states; 0 = none
-    const char* replaces = nullptr;   ///< as in MemberRules
+    bool may_be_empty = false;                     ///< and the resolved form states an empty list
+    std::size_t min_entries = 0, max_entries = 0;  ///< number of entries that the schema states; 0 = none
+    const char* replaces = nullptr;                ///< as in MemberRules
 };
 
 class Visitor;
@@ -61,10 +61,10 @@ struct Member {
     const char* key;
     const char* meaning;
     MemberRules rules;
-    std::function<void(const Reader&)> read;    ///< called when the member is present or required
-    std::function<ordered_json()> resolve;      ///< the value in base units; null = the member is absent
-    std::function<ordered_json()> json_schema;  ///< JSON Schema of the values
-    std::function<ordered_json()> initial;      ///< the default in the schema; null = none
+    std::function<void(const Reader&)> read;     ///< called when the member is present or required
+    std::function<ordered_json()> resolve;       ///< the value in base units; null = the member is absent
+    std::function<ordered_json()> json_schema;   ///< JSON Schema of the values
+    std::function<ordered_json()> make_default;  ///< the default in the schema; null = none
 };
 
 struct Table {
@@ -78,8 +78,8 @@ struct List {
     const char* key;
     const char* meaning;
     ListRules rules;
-    std::size_t size;
-    std::function<void(Visitor&, std::size_t)> entry;  ///< describes entry i, and appends it when i == size
+    std::size_t entry_count;
+    std::function<void(Visitor&, std::size_t)> describe_entry;  ///< describes entry i, and appends it when i == size
 };
 
 template <class T>

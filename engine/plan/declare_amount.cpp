@@ -8,15 +8,15 @@
 namespace sonde::plan {
 
 void describe(Visitor& visitor, Amount& amount) {
-    const bool in_bytes = amount.of == Amount::Of::bytes;
-    visitor.member("of", amount.of, choice(choices::amount_of), "unit of the amount", required_by_schema);
+    const bool in_bytes = amount.of == Amount::Basis::bytes;
+    visitor.member("of", amount.of, choice(choices::amount_bases), "unit of the amount", required_by_schema);
     visitor.member("bytes", amount.bytes, BytesKind{}, "of bytes: how many",
                    {.absence = Absence::unset, .resolved = in_bytes});
     visitor.member("x", amount.factor, NumberKind{0.0, 1e6}, "factor, of node_memory", {.resolved = !in_bytes});
-    visitor.member("per", amount.per, choice(choices::amount_per),
+    visitor.member("per", amount.per, choice(choices::amount_granularities),
                    "scope of the amount, which is divided evenly among its tasks");
     visitor.when_reading([&amount](const Reader& in) {
-        if (amount.of == Amount::Of::bytes && !in.has("bytes")) {
+        if (amount.of == Amount::Basis::bytes && !in.has("bytes")) {
             in.fail("bytes", "is missing: say how many, or use of = \"node_memory\"");
         }
     });
@@ -33,7 +33,7 @@ Amount AmountKind::read(const Reader& in, const char* key) {
 }
 
 ordered_json AmountKind::resolve(const Amount& amount) {
-    if (amount.of == Amount::Of::bytes && amount.per == Amount::Per::task) {
+    if (amount.of == Amount::Basis::bytes && amount.per == Amount::Granularity::task) {
         return amount.bytes;
     }
     return resolve_members([table = amount](Visitor& visitor) mutable { describe(visitor, table); });

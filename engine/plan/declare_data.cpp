@@ -121,7 +121,7 @@ void describe(Visitor& visitor, Access& access) {
         }
     });
     visitor.member("order", access.order, choice(orders), "order of the transfers of a task");
-    visitor.member("scope", access.scope, choice(scopes),
+    visitor.member("scope", access.scope, choice(permutation_scopes),
                    "range of a permutation: one block (the same in every segment), all slots of the task, or all slots "
                    "of the file, distributed to its tasks without replacement");
     visitor.member("stride", access.stride, BytesKind{},
@@ -135,7 +135,7 @@ void describe(Visitor& visitor, Access& access) {
     visitor.list("sizes", access.sizes,
                  "order random_replace: mixed transfer sizes. Each operation draws its size and lies anywhere in its "
                  "slot of transfer bytes, at a multiple of its size; transfer is the largest of them",
-                 {.least = 2}, describe_size);
+                 {.min_entries = 2}, describe_size);
     visitor.table("distribution", access.distribution,
                   "order random_replace: how often each slot is drawn; absent: all equally often", true);
     visitor.member("read_ratio", access.read_ratio, NumberKind{0.0, 1.0}, "op mixed: fraction of reads");
@@ -143,8 +143,8 @@ void describe(Visitor& visitor, Access& access) {
 
 void describe(Visitor& visitor, Io& io) {
     visitor.member("direct", io.direct, FlagKind{}, "O_DIRECT; statx states the alignment");
-    visitor.member("sync", io.sync, choice(syncs), "O_DSYNC or O_SYNC on every write");
-    visitor.member("fsync", io.fsync, choice(fsyncs),
+    visitor.member("sync", io.sync, choice(sync_modes), "O_DSYNC or O_SYNC on every write");
+    visitor.member("fsync", io.fsync, choice(fsync_modes),
                    "end: inside the transfer interval; end_timed_separately: after it, with its own time");
     visitor.member("preallocate", io.preallocate, choice(preallocations),
                    "truncate: set the size; fallocate: reserve blocks and size; unwritten: reserve blocks beyond the "
@@ -209,7 +209,8 @@ void describe(Visitor& visitor, Paced& paced) {
     std::optional<double> rate;
     visitor.member("rate", rate, RateKind{}, "constant rate per task; short form of a schedule of one step",
                    {.replaces = {"schedule"}});
-    visitor.list("schedule", paced.schedule, "rates from times on", {.least = 1, .replaces = {"rate"}}, describe_step);
+    visitor.list("schedule", paced.schedule, "rates from times on", {.min_entries = 1, .replaces = {"rate"}},
+                 describe_step);
     visitor.when_reading([&](const Reader& in) {
         if (rate && !paced.schedule.empty()) {
             in.fail("schedule", "and rate exclude each other: keep one");
@@ -239,7 +240,7 @@ void describe_backend(Visitor& visitor, Data& data) {
 }
 
 void describe_verify(Visitor& visitor, Data& data) {
-    visitor.member("verify", data.verify, choice(verifications),
+    visitor.member("verify", data.verify, choice(verify_modes),
                    "on_read: compare what a read phase returned (never timed); readback: read everything back after a "
                    "write phase, untimed");
 }

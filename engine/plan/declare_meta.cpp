@@ -90,17 +90,17 @@ void describe_names(Visitor& visitor, TreeNames& names) {
 }
 
 void describe_file(Visitor& visitor, Meta& meta) {
-    visitor.member("write", meta.write, BytesKind{}, "bytes written to each new file");
-    visitor.member("read", meta.read, BytesKind{}, "bytes that op read reads of each file; 0: open and close");
+    visitor.member("write", meta.write_bytes, BytesKind{}, "bytes written to each new file");
+    visitor.member("read", meta.read_bytes, BytesKind{}, "bytes that op read reads of each file; 0: open and close");
     visitor.when_reading([&meta](const Reader& in) {
-        for (const auto& [bytes, name] : {std::pair{meta.write, "write"}, std::pair{meta.read, "read"}}) {
+        for (const auto& [bytes, name] : {std::pair{meta.write_bytes, "write"}, std::pair{meta.read_bytes, "read"}}) {
             if (bytes > longest_file) {
                 in.fail(name, "is more than 1 GiB: large files are the data part's, with op = \"write\"");
             }
         }
     });
     visitor.member("fsync", meta.fsync, FlagKind{}, "of each file after writing");
-    visitor.member("create", meta.make, choice(makes), "mknod creates a name without opening it");
+    visitor.member("create", meta.create_call, choice(create_calls), "mknod creates a name without opening it");
     visitor.member("direct", meta.direct, FlagKind{}, "file data bypasses the page cache (O_DIRECT)");
     visitor.member("shared_single", meta.shared_single, FlagKind{}, "all tasks use the same files");
     visitor.member("exclusive", meta.exclusive, FlagKind{}, "op create fails for an item that exists");
@@ -111,20 +111,20 @@ void describe_select(Visitor& visitor, Meta& meta) {
         "order", meta.order, choice(select_orders),
         "creation: in the order of creation; permute: each once, at random; replace: at random, some several "
         "times; zipf: at random, few of them most of the time");
-    visitor.member("exponent", meta.exponent, NumberKind{0.01, 10.0},
+    visitor.member("exponent", meta.zipf_exponent, NumberKind{0.01, 10.0},
                    "zipf: the n-th most frequent item is chosen in proportion to 1 / n^exponent");
     visitor.member("seed", meta.seed, IntegerKind(0, INT64_MAX), "other seeds, other choices");
 }
 
 void describe_lookup(Visitor& visitor, Meta& meta, bool& states_examine_all) {
-    visitor.member("stat", meta.lookup, choice(stat_calls), "which system call");
-    visitor.member("fields", meta.fields, StatxFieldsKind{}, "statx: requested fields; default: basic", computed);
-    visitor.member("freshness", meta.freshness, choice(freshness),
+    visitor.member("stat", meta.stat_call, choice(stat_calls), "which system call");
+    visitor.member("fields", meta.statx_fields, StatxFieldsKind{}, "statx: requested fields; default: basic", computed);
+    visitor.member("freshness", meta.statx_sync_flag, choice(statx_sync_flags),
                    "statx: whether servers are asked (AT_STATX_FORCE_SYNC, AT_STATX_DONT_SYNC)");
-    visitor.member("paths", meta.paths, choice(path_kinds),
+    visitor.member("paths", meta.path_kind, choice(path_kinds),
                    "relative: names in an open directory; full: whole paths, which the kernel resolves component by "
                    "component in every call");
-    visitor.member("walk_from", meta.from_directory, choice(walk_roots),
+    visitor.member("walk_from", meta.walks_run_directory, choice(walk_roots),
                    "walk: the trees of the plan, or the whole run directory, whoever created it");
     visitor.member("examine_all", meta.examine_all, FlagKind{},
                    "walk: examine each entry; false: only list names. Default: true; with find false, so that entries "
@@ -136,7 +136,7 @@ void describe_lookup(Visitor& visitor, Meta& meta, bool& states_examine_all) {
 void describe_window(Visitor& visitor, ItemWindow& window, const Tree& tree) {
     visitor.member("first", window.first, IntegerKind(0, max_items), "number of the first item");
     visitor.member("count", window.count, IntegerKind(0, max_items), "how many items");
-    visitor.member("across", window.across, FlagKind{},
+    visitor.member("across", window.alternates_directories, FlagKind{},
                    "one item of each directory in turn, instead of directory by directory");
     visitor.when_reading([&](const Reader& in) {
         if (window.first + window.count > tree.items_per_dir) {
@@ -147,14 +147,14 @@ void describe_window(Visitor& visitor, ItemWindow& window, const Tree& tree) {
 }
 
 void describe_cycle(Visitor& visitor, Cycle& cycle) {
-    visitor.member("working", cycle.working, IntegerKind(1, max_items),
+    visitor.member("working", cycle.working_set_items, IntegerKind(1, max_items),
                    "items of a task in each copy of the tree before and after the phase");
     visitor.member(
-        "spread", cycle.spread, IntegerKind(-(1 << 24), 1 << 24),
+        "spread", cycle.task_distance, IntegerKind(-(1 << 24), 1 << 24),
         "in copy s = 1, 2, … task t reads and removes items of task t - s * spread, and creates those of task "
         "t + s * spread");
-    visitor.member("keep", cycle.keep, FlagKind{}, "stat and read only");
-    visitor.member("wait", cycle.wait, NumberKind{0.0, 1e6},
+    visitor.member("keep", cycle.inspects_only, FlagKind{}, "stat and read only");
+    visitor.member("wait", cycle.wait_factor, NumberKind{0.0, 1e6},
                    "idle time after each call, as a multiple of its duration");
 }
 
@@ -231,7 +231,7 @@ void describe_meta(Visitor& visitor, Meta& meta, Data& data) {
                   "first parts of names: `<branch>[.<task>].<directory>`, `<file>.<task>.<number>`, "
                   "`<directory>.<task>.<number>`",
                   [&meta](Visitor& members) { describe_names(members, meta.names); });
-    visitor.member("objects", meta.objects, choice(objects), "what the items are");
+    visitor.member("objects", meta.objects, choice(object_kinds), "what the items are");
     visitor.table("file", "how files are created and read",
                   [&meta](Visitor& members) { describe_file(members, meta); });
     visitor.table("select", "which item comes next", [&meta](Visitor& members) { describe_select(members, meta); });
@@ -247,7 +247,7 @@ void describe_meta(Visitor& visitor, Meta& meta, Data& data) {
         }
     });
     visitor.member("sync", meta.sync, FlagKind{}, "syncs the file system at the end of the phase, timed (syncfs)");
-    visitor.member("missing", meta.go_on, choice(absences),
+    visitor.member("missing", meta.continues_on_missing, choice(reactions_to_missing),
                    "an item that does not exist: stops the run, or counts as failed while the phase continues");
     const auto resolved = meta.window ? TableRules::Resolved::complete : TableRules::Resolved::absent;
     visitor.table(
@@ -268,7 +268,7 @@ void describe_meta(Visitor& visitor, Meta& meta, Data& data) {
     visitor.when_reading([&](const Reader& in) {
         check_depth(in, meta);
         data.io.direct = meta.direct;
-        data.access.transfer = data.access.block = std::max<std::uint64_t>({1, meta.write, meta.read});
+        data.access.transfer = data.access.block = std::max<std::uint64_t>({1, meta.write_bytes, meta.read_bytes});
         data.access.segments = 1;
     });
 }

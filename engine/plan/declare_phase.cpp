@@ -23,7 +23,7 @@ bool is_tree_phase(const Reader& in, const PhaseContext& context) {
     const bool of_tree = find_operation(op, true).has_value();
     const bool tree_only = of_tree && !find_operation(op, false);
     const bool tree =
-        in.choice("on", subjects, tree_only || (of_tree && context.plan_has_meta && !context.plan_has_data));
+        in.choice("on", phase_subjects, tree_only || (of_tree && context.plan_has_meta && !context.plan_has_data));
     if (tree_only && !tree) {
         in.fail("on", "is \"data\", but op = \"" + op + "\" works on a tree: leave it out");
     }
@@ -31,7 +31,7 @@ bool is_tree_phase(const Reader& in, const PhaseContext& context) {
 }
 
 void describe_shift(Visitor& visitor, Shift& shift) {
-    visitor.member("by", shift.by, choice(shifts), "which task takes whose data");
+    visitor.member("by", shift.by, choice(shift_kinds), "which task takes whose data");
     visitor.member("n", shift.n, IntegerKind(-(1 << 30), 1 << 30), "by tasks, nodes: distance");
     visitor.member("seed", shift.seed, IntegerKind(0, INT64_MAX), "by random, permute: other seeds, other tasks");
     visitor.member("owners", shift.owners, IntegersKind(true), "by list: for each task the task whose data it takes",
@@ -54,7 +54,7 @@ void describe_stop(Visitor& visitor, Stop& stop) {
                    unset);
 }
 
-void describe_valid(Visitor& visitor, Valid& valid) {
+void describe_valid(Visitor& visitor, ValidityLimits& valid) {
     visitor.member("min_time", valid.min_time, DurationKind{}, "a shorter phase gets the finding `too_short`");
     visitor.member("max_residency", valid.max_residency, NumberKind{0.0, 1.0},
                    "a larger fraction of the data in the page cache before a read gives the finding `cache_suspect`");
@@ -72,7 +72,8 @@ void describe_conditions(Visitor& visitor, Phase& phase) {
     visitor.table("valid", "when its numbers count",
                   [&phase](Visitor& members) { describe_valid(members, phase.valid); });
     visitor.list("before", phase.before, "treatments before the phase", {.may_be_empty = true});
-    visitor.list("streams", phase.streams, "op duplex: two streams that run at the same time", {.least = 2, .most = 2});
+    visitor.list("streams", phase.streams, "op duplex: two streams that run at the same time",
+                 {.min_entries = 2, .max_entries = 2});
     visitor.member("unless_mismatch", phase.unless_mismatch, FlagKind{}, "skipped after a verification mismatch");
     visitor.member("operations_file", phase.operations_file, TextKind{},
                    "a CSV line for each operation (start and duration in seconds, bytes per second) goes to "
@@ -131,7 +132,7 @@ void describe(Visitor& visitor, Treatment& treatment) {
         names.push_back(kind.name);
     }
     visitor.member("kind", treatment.kind, ListedNameKind(names), "what is done", required);
-    visitor.member("need", treatment.required, choice(needs),
+    visitor.member("need", treatment.required, choice(requirement_levels),
                    "required: the run stops when the treatment fails or has no effect");
     visitor.member("time", treatment.time, DurationKind{}, "sleep", unset);
     visitor.member("fraction", treatment.fraction, NumberKind{0.0, 0.95},
@@ -144,29 +145,30 @@ void describe(Visitor& visitor, Treatment& treatment) {
 
 void describe(Visitor& visitor, DuplexStream& stream) {
     visitor.member("id", stream.id, TextKind{}, "name of the stream", required);
-    visitor.member("op", stream.write, choice(stream_ops), "direction", required);
-    visitor.member("tasks", stream.tasks, choice(stream_tasks), "which tasks");
+    visitor.member("op", stream.write, choice(stream_directions), "direction", required);
+    visitor.member("tasks", stream.tasks, choice(stream_task_subsets), "which tasks");
     visitor.member("file", stream.file, IntegerKind(0, max_files), "which of each task's files");
 }
 
 void describe_phase(Visitor& visitor, Phase& phase, const PhaseContext& context) {
     bool tree = phase.meta.has_value();
     std::optional<bool> subject;
-    if (is_ambiguous(text(phase.op))) {
+    if (is_ambiguous(operation_name(phase.op))) {
         subject = tree;
     }
     visitor.member("id", phase.id, IdentifierKind{}, "name of the phase", required);
     visitor.when_reading([&](const Reader& in) { tree = is_tree_phase(in, context); });
     visitor.member("op", phase.op, OperationKind{tree}, "the operation; `on` says what stat, read and remove work on",
                    required);
-    visitor.member("on", subject, choice(subjects),
+    visitor.member("on", subject, choice(phase_subjects),
                    "subject of stat, read and remove; default: trees when the plan has `meta` and no `data`");
     visitor.member("data_of", phase.data_of, TextKind{},
                    "id of the phase that wrote the data; default: the nearest earlier write", unset);
     visitor.member("files", phase.files, IntegersKind(false), "mapping many: which of each task's files", unset);
-    visitor.when_reading(
-        [&phase](const Reader& /*in*/) { phase.open = phase.op == Op::write ? Open::truncate : Open::overwrite; });
-    visitor.member("open", phase.open, choice(opens), "default: truncate for write, else overwrite", computed);
+    visitor.when_reading([&phase](const Reader& /*in*/) {
+        phase.open = phase.op == Op::write ? OpenMode::truncate : OpenMode::overwrite;
+    });
+    visitor.member("open", phase.open, choice(open_modes), "default: truncate for write, else overwrite", computed);
     describe_conditions(visitor, phase);
     describe_overrides(visitor, phase, tree);
     visitor.when_reading([&](const Reader& in) { context.read_merged(in, phase, tree); });

@@ -187,7 +187,7 @@ void describe_plan(Visitor& visitor, Plan& plan, const PhaseContext& context) {
                       describe_meta(members, checked, of_meta);
                   },
                   {.optional = true, .resolved = meta});
-    visitor.list("phases", plan.phases, "what is done, in this order", {.required = true, .least = 1},
+    visitor.list("phases", plan.phases, "what is done, in this order", {.required = true, .min_entries = 1},
                  [&context](Visitor& members, Phase& phase) { describe_phase(members, phase, context); });
     visitor.table("observe", "how finely the run is recorded",
                   [&plan](Visitor& members) { describe_observe(members, plan.observe); });

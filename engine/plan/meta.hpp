@@ -43,43 +43,43 @@ struct TreeNames {
 /// track items of other phases; IOR content identifies files.
 struct ItemWindow {
     std::uint64_t first = 0, count = 0;
-    bool across = false;  ///< one item of each directory in turn; else one directory after the other
+    bool alternates_directories = false;  ///< one item of each directory in turn; else one directory after the other
 };
 
 /// Op `cycle`: a moving working set. For each item of the window: stat, read, remove, and create the item `working`
 /// numbers later. Copies of the tree are data sets: in set s = 1, 2, … a task reads the items of task - s * spread, and
 /// creates those of task + s * spread.
 struct Cycle {
-    std::uint64_t working = 1;  ///< items of a task in each set before and after a cycle
-    int spread = 1;
-    bool keep = false;  ///< stat and read only
-    double wait = 0;    ///< idle time after each call, as a multiple of its duration
+    std::uint64_t working_set_items = 1;  ///< items of a task in each set before and after a cycle
+    int task_distance = 1;
+    bool inspects_only = false;  ///< stat and read only
+    double wait_factor = 0;      ///< idle time after each call, as a multiple of its duration
 };
 
 struct Meta {
     Tree tree;
     TreeNames names;
     Objects objects = Objects::files;
-    std::uint64_t write = 0;         ///< bytes written to each new file
-    std::uint64_t read = 0;          ///< bytes read by op "read"; 0: open and close
-    bool fsync = false;              ///< of each file after it was written
-    MakeFile make = MakeFile::open;  ///< mknod: without open; empty files
-    bool direct = false;             ///< file data bypasses the page cache (O_DIRECT)
-    bool shared_single = false;      ///< all tasks use the same files
-    bool exclusive = true;           ///< create: fails when the item exists
+    std::uint64_t write_bytes = 0;          ///< bytes written to each new file
+    std::uint64_t read_bytes = 0;           ///< bytes read by op "read"; 0: open and close
+    bool fsync = false;                     ///< of each file after it was written
+    MakeFile create_call = MakeFile::open;  ///< mknod: without open; empty files
+    bool direct = false;                    ///< file data bypasses the page cache (O_DIRECT)
+    bool shared_single = false;             ///< all tasks use the same files
+    bool exclusive = true;                  ///< create: fails when the item exists
     SelectOrder order = SelectOrder::creation;
-    double exponent = 1.0;  ///< zipf: the n-th most frequent item is chosen in proportion to 1/n^exponent
+    double zipf_exponent = 1.0;  ///< zipf: the n-th most frequent item is chosen in proportion to 1/n^exponent
     std::uint64_t seed = 1;
-    StatCall lookup = StatCall::stat;
-    std::uint32_t fields = 0x7ff;         ///< statx mask (STATX_BASIC_STATS)
-    std::uint32_t freshness = 0;          ///< statx: AT_STATX_SYNC_AS_STAT, FORCE_SYNC or DONT_SYNC
-    PathKind paths = PathKind::relative;  ///< form of the path in system calls
-    bool examine_all = true;              ///< walk: stat each entry, not only when a condition needs it
-    bool from_directory = false;          ///< walk: the whole run directory, not only the trees
-    std::optional<EntryFilter> find;      ///< walk: counts the entries that match these conditions
-    bool sync = false;                    ///< syncs the file system at the end of the phase, timed
-    bool single_task = false;             ///< the first task does all the work
-    bool go_on = false;                   ///< missing items count as failed, and the phase continues
+    StatCall stat_call = StatCall::stat;
+    std::uint32_t statx_fields = 0x7ff;       ///< statx mask (STATX_BASIC_STATS)
+    std::uint32_t statx_sync_flag = 0;        ///< statx: AT_STATX_SYNC_AS_STAT, FORCE_SYNC or DONT_SYNC
+    PathKind path_kind = PathKind::relative;  ///< form of the path in system calls
+    bool examine_all = true;                  ///< walk: stat each entry, not only when a condition needs it
+    bool walks_run_directory = false;         ///< walk: the whole run directory, not only the trees
+    std::optional<EntryFilter> find;          ///< walk: counts the entries that match these conditions
+    bool sync = false;                        ///< syncs the file system at the end of the phase, timed
+    bool single_task = false;                 ///< the first task does all the work
+    bool continues_on_missing = false;        ///< missing items count as failed, and the phase continues
     std::optional<ItemWindow> window;
     Cycle cycle;
 };

@@ -19,7 +19,7 @@ static_assert(are_rows_ordered(), "a row for each operation, in the order of Op,
 std::vector<std::string_view> list_operation_names(bool tree) {
     std::vector<std::string_view> names;
     for (const OperationInfo& row : operations) {
-        if (on_tree(row.op) == tree) {
+        if (acts_on_tree(row.op) == tree) {
             names.emplace_back(row.name);
         }
     }
@@ -28,7 +28,7 @@ std::vector<std::string_view> list_operation_names(bool tree) {
 
 std::optional<Op> find_operation(std::string_view name, bool tree) {
     for (const OperationInfo& row : operations) {
-        if (on_tree(row.op) == tree && name == row.name) {
+        if (acts_on_tree(row.op) == tree && name == row.name) {
             return row.op;
         }
     }

@@ -96,7 +96,7 @@ constexpr const OperationInfo& operation_info(Op op) {
 }
 
 /// The name of an operation, as in plans and records.
-constexpr const char* text(Op op) {
+constexpr const char* operation_name(Op op) {
     return operation_info(op).name;
 }
 constexpr bool reads(Op op) {
@@ -110,19 +110,19 @@ constexpr bool writes_planned_access(Op op) {
     return writes(op) && op != Op::replay;
 }
 /// stat, remove: one operation per data file, by name.
-constexpr bool on_files(Op op) {
+constexpr bool acts_on_files(Op op) {
     return operation_info(op).subject == OperationInfo::Subject::file;
 }
 /// Names in a tree: one operation per item.
-constexpr bool on_items(Op op) {
+constexpr bool acts_on_items(Op op) {
     return operation_info(op).subject == OperationInfo::Subject::item;
 }
-constexpr bool on_directories(Op op) {
+constexpr bool acts_on_directories(Op op) {
     return operation_info(op).subject == OperationInfo::Subject::directory;
 }
 /// Names in a tree.
-constexpr bool on_tree(Op op) {
-    return on_items(op) || on_directories(op) || operation_info(op).subject == OperationInfo::Subject::tree;
+constexpr bool acts_on_tree(Op op) {
+    return acts_on_items(op) || acts_on_directories(op) || operation_info(op).subject == OperationInfo::Subject::tree;
 }
 
 /// All names of operations on data, or of those on trees, in the order of the table.

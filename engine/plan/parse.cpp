@@ -73,8 +73,9 @@ void read_tree_phase(const Reader& in, const json& meta, Phase& phase) {
 void check_volume(const Reader& in, const Access& merged) {
     const Reader access = in.object_or_empty("access");
     const bool has_own_volume = access.has("volume") && !access.has("block");
-    if (has_own_volume && merged.volume && merged.volume->of == Amount::Of::bytes &&
-        merged.volume->per == Amount::Per::task && merged.volume->bytes > 0 && merged.volume->bytes < merged.block) {
+    if (has_own_volume && merged.volume && merged.volume->of == Amount::Basis::bytes &&
+        merged.volume->per == Amount::Granularity::task && merged.volume->bytes > 0 &&
+        merged.volume->bytes < merged.block) {
         access.fail("volume", "is " + std::to_string(merged.volume->bytes) + " B, but blocks are moved whole, and " +
                                   "data.access.block is " + std::to_string(merged.block) +
                                   " B: give the phase a block of its own");
@@ -84,7 +85,7 @@ void check_volume(const Reader& in, const Access& merged) {
 /// Reads the plan's data, overridden by the members of the phase.
 void read_data_phase(const Reader& in, const json& data, Phase& phase) {
     if (in.has("meta")) {
-        in.fail("meta", "is for operations on a tree, but op = \"" + std::string(text(phase.op)) +
+        in.fail("meta", "is for operations on a tree, but op = \"" + std::string(operation_name(phase.op)) +
                             "\" works on data: say on = \"meta\"");
     }
     const bool has_data = in.has("backend") || in.has("access") || in.has("io") || in.has("verify") || in.has("suffix");

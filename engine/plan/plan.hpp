@@ -19,18 +19,18 @@ using Nanoseconds = std::int64_t;
 
 /// A volume: bytes, or a multiple of the memory of one node (known at run time).
 struct Amount {
-    enum class Of { bytes, node_memory };
-    enum class Per { task, node, total };
-    Of of = Of::bytes;
-    Bytes bytes = 0;      ///< used when of == bytes
-    double factor = 1.0;  ///< used when of == node_memory
-    Per per = Per::task;  ///< scope of the amount, which is divided evenly among its tasks
+    enum class Basis { bytes, node_memory };
+    enum class Granularity { task, node, total };
+    Basis of = Basis::bytes;
+    Bytes bytes = 0;                      ///< used when of == bytes
+    double factor = 1.0;                  ///< used when of == node_memory
+    Granularity per = Granularity::task;  ///< scope of the amount, which is divided evenly among its tasks
 };
 
 enum class Mapping { shared, per_task, per_node, per_group, many };
 enum class DirectoryMapping { one, per_task, per_node };
-enum class Order { sequential, reverse, stride, random_permute, random_replace };
-enum class Scope { block, task, file };
+enum class AccessOrder { sequential, reverse, stride, random_permute, random_replace };
+enum class PermutationScope { block, task, file };
 enum class Sync { none, dsync, sync };
 enum class Fsync { none, per_op, end, end_timed_separately };
 enum class Preallocate { none, truncate, fallocate, unwritten };
@@ -117,11 +117,11 @@ struct Access {
     Bytes block = 1ULL << 20U;
     std::optional<std::uint64_t> segments;  ///< exactly one of segments and volume is set
     std::optional<Amount> volume;
-    Order order = Order::sequential;
-    Scope scope = Scope::task;  ///< of a permutation
-    Bytes stride = 0;           ///< order stride: distance between starts of successive transfers
-    Bytes gap = 0;              ///< unused bytes after every block
-    Bytes offset = 0;           ///< of the first byte in each file
+    AccessOrder order = AccessOrder::sequential;
+    PermutationScope scope = PermutationScope::task;  ///< of a permutation
+    Bytes stride = 0;                                 ///< order stride: distance between starts of successive transfers
+    Bytes gap = 0;                                    ///< unused bytes after every block
+    Bytes offset = 0;                                 ///< of the first byte in each file
     std::uint64_t seed = 1;
     std::optional<Bytes> within;  ///< order random_replace: offsets are drawn from this many bytes of each file
     std::optional<Distribution> distribution;  ///< order random_replace: absent = uniform
@@ -204,7 +204,7 @@ struct Data {
     Paced paced;
 };
 
-enum class Open { truncate, overwrite, exclusive };
+enum class OpenMode { truncate, overwrite, exclusive };
 enum class ShiftBy { none, tasks, nodes, random, permute, list };
 enum class Barrier { none, phase, intra };
 
@@ -244,7 +244,7 @@ struct DuplexStream {
     int file = 0;  ///< mapping many: which of the task's files
 };
 
-struct Valid {
+struct ValidityLimits {
     std::optional<Nanoseconds> min_time;
     std::optional<double> max_residency;  ///< of the data, before a read
 };
@@ -268,7 +268,7 @@ struct Phase {
     Op op = Op::write;
     std::string data_of;     ///< id of the phase that wrote the data; empty = nearest earlier write
     std::vector<int> files;  ///< mapping many: subset of each task's files; empty = all
-    Open open = Open::truncate;
+    OpenMode open = OpenMode::truncate;
     bool separate_process = false;
     bool measured = true;         ///< false = preparation: done, recorded, not rated
     std::string operations_file;  ///< one CSV line an operation goes to <this>-<task>.csv; empty: nowhere
@@ -279,7 +279,7 @@ struct Phase {
     Barrier barrier = Barrier::phase;
     Shift shift;
     Stop stop;
-    Valid valid;
+    ValidityLimits valid;
     std::vector<Treatment> before;
     std::vector<DuplexStream> streams;
     std::string data_at = "data";  ///< where the plan says what `data` holds, for messages: "data" or "phases[2]"
@@ -287,7 +287,7 @@ struct Phase {
     std::optional<Meta> meta;  ///< operations on a tree: the plan's meta with the phase's own merged into it
 
     /// Whether its data files are made anew, so that nothing of what they held remains.
-    bool makes_files() const { return op == Op::write && open != Open::overwrite && !data.files.is_device(); }
+    bool makes_files() const { return op == Op::write && open != OpenMode::overwrite && !data.files.is_device(); }
 };
 
 struct Observe {

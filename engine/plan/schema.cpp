@@ -35,7 +35,7 @@ class SchemaWriter final : public Visitor {
     void visit(const Member& member) override {
         ordered_json property = member.json_schema();
         add_meaning(property, member.meaning);
-        if (ordered_json value = with_defaults_ ? member.initial() : ordered_json(); !value.is_null()) {
+        if (ordered_json value = with_defaults_ ? member.make_default() : ordered_json(); !value.is_null()) {
             property["default"] = std::move(value);
         }
         for (const char* replaced : member.rules.replaces) {
@@ -57,13 +57,14 @@ class SchemaWriter final : public Visitor {
 
     void visit(const List& list) override {
         ordered_json form{{"type", "array"}};
-        if (list.rules.least > 0) {
-            form["minItems"] = list.rules.least;
+        if (list.rules.min_entries > 0) {
+            form["minItems"] = list.rules.min_entries;
         }
-        if (list.rules.most > 0) {
-            form["maxItems"] = list.rules.most;
+        if (list.rules.max_entries > 0) {
+            form["maxItems"] = list.rules.max_entries;
         }
-        form["items"] = build([&list](Visitor& visitor) { list.entry(visitor, 0); }, capabilities(), with_defaults_);
+        form["items"] =
+            build([&list](Visitor& visitor) { list.describe_entry(visitor, 0); }, capabilities(), with_defaults_);
         add_meaning(form, list.meaning);
         if (list.rules.replaces != nullptr) {
             form["instead_of"].push_back(list.rules.replaces);

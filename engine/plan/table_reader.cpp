@@ -40,7 +40,7 @@ class TableReader final : public Visitor {
         std::size_t i = 0;
         for (const Reader& entry : list.rules.may_be_empty ? in_.list(list.key) : in_.array(list.key)) {
             read_members(
-                entry, [&list, i](Visitor& visitor) { list.entry(visitor, i); }, capabilities());
+                entry, [&list, i](Visitor& visitor) { list.describe_entry(visitor, i); }, capabilities());
             ++i;
         }
     }

@@ -36,8 +36,8 @@ class TableWriter final : public Visitor {
         if (list.rules.may_be_empty) {
             out[list.key] = ordered_json::array();
         }
-        for (std::size_t i = 0; i < list.size; ++i) {
-            out[list.key].push_back(resolve_members([&list, i](Visitor& visitor) { list.entry(visitor, i); }));
+        for (std::size_t i = 0; i < list.entry_count; ++i) {
+            out[list.key].push_back(resolve_members([&list, i](Visitor& visitor) { list.describe_entry(visitor, i); }));
         }
     }
 };

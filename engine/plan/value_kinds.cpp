@@ -13,7 +13,7 @@ namespace {
 
 constexpr double latest_time = 9e9;  // seconds since 1970; a time in ns still fits into 64 bits
 constexpr double min_factor = 1e-6;
-constexpr double greatest_factor = 1e6;
+constexpr double max_factor = 1e6;
 
 struct UnitStep {
     const char* name;
@@ -146,14 +146,14 @@ ordered_json OperationKind::json_schema() {
 std::uint32_t StatxFieldsKind::read(const Reader& in, const char* key) {
     std::uint32_t mask = 0;
     std::string names;
-    for (const auto& field : choices::fields) {
+    for (const auto& field : choices::statx_fields) {
         names += (names.empty() ? "" : ", ") + std::string(field.name);
     }
     for (const nlohmann::json& name : in.value(key)) {
         const auto* row = std::find_if(
-            std::begin(choices::fields), std::end(choices::fields),
+            std::begin(choices::statx_fields), std::end(choices::statx_fields),
             [&name](const auto& field) { return name.is_string() && name.get<std::string>() == field.name; });
-        if (row == std::end(choices::fields)) {
+        if (row == std::end(choices::statx_fields)) {
             in.fail(key, "holds " + serialize_json(name, JsonEncoding::strict_utf8) + ", which is none of " + names);
         }
         mask |= row->value;
@@ -163,7 +163,7 @@ std::uint32_t StatxFieldsKind::read(const Reader& in, const char* key) {
 
 ordered_json StatxFieldsKind::resolve(std::uint32_t mask) {
     ordered_json names = ordered_json::array();
-    for (const auto& field : choices::fields) {
+    for (const auto& field : choices::statx_fields) {
         if (!is_field_group(field.value) && (mask & field.value) != 0) {
             names.push_back(field.name);
         }
@@ -172,7 +172,7 @@ ordered_json StatxFieldsKind::resolve(std::uint32_t mask) {
 }
 
 ordered_json StatxFieldsKind::json_schema() {
-    return {{"type", "array"}, {"items", choice(choices::fields).json_schema()}};
+    return {{"type", "array"}, {"items", choice(choices::statx_fields).json_schema()}};
 }
 
 std::map<std::string, std::string> HintsKind::read(const Reader& in, const char* key) {
@@ -197,7 +197,7 @@ std::map<int, double> TaskFactorsKind::read(const Reader& in, const char* key) {
         const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), task);
         const double factor = value.is_number() ? value.get<double>() : 0;
         if (error != std::errc() || end != name.data() + name.size() || task < 0 || !(factor >= min_factor) ||
-            !(factor <= greatest_factor)) {
+            !(factor <= max_factor)) {
             in.fail(std::string(key) + "." + name, "must be a task number with a factor from 1e-6 to 1e6");
         }
         factors[task] = factor;
@@ -214,7 +214,7 @@ ordered_json TaskFactorsKind::resolve(const std::map<int, double>& factors) {
 }
 
 ordered_json TaskFactorsKind::json_schema() {
-    return {{"type", "object"}, {"additionalProperties", NumberKind{min_factor, greatest_factor}.json_schema()}};
+    return {{"type", "object"}, {"additionalProperties", NumberKind{min_factor, max_factor}.json_schema()}};
 }
 
 }  // namespace sonde::plan

@@ -145,8 +145,8 @@ ChoiceKind<T, N> choice(const NamedValue<T> (&values)[N]) {
 struct OperationKind {
     bool on_tree = false;
     Op read(const Reader& in, const char* key) const;
-    static ordered_json resolve(Op op) { return text(op); }
-    static ordered_json to_default(Op op) { return text(op); }
+    static ordered_json resolve(Op op) { return operation_name(op); }
+    static ordered_json to_default(Op op) { return operation_name(op); }
     static ordered_json json_schema();  ///< all operations, once each
 };
 

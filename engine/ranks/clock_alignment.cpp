@@ -12,7 +12,7 @@ struct OffsetBounds {
 };
 
 OffsetBounds compute_bounds(const ClockExchange& exchange) {
-    return {exchange.answered - exchange.returned, exchange.received - exchange.sent};
+    return {exchange.answered_ns - exchange.returned_ns, exchange.received_ns - exchange.sent_ns};
 }
 
 ClockOffset compute_middle(const OffsetBounds& bounds) {

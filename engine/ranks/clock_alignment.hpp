@@ -9,10 +9,10 @@ namespace sonde::ranks {
 
 /// One message and its answer; all in nanoseconds.
 struct ClockExchange {
-    std::int64_t sent = 0;      ///< sent by this node, on its clock
-    std::int64_t received = 0;  ///< on the other node, on its clock
-    std::int64_t answered = 0;  ///< on the other node, on its clock
-    std::int64_t returned = 0;  ///< sent by this node, on its clock
+    std::int64_t sent_ns = 0;      ///< sent by this node, on its clock
+    std::int64_t received_ns = 0;  ///< on the other node, on its clock
+    std::int64_t answered_ns = 0;  ///< on the other node, on its clock
+    std::int64_t returned_ns = 0;  ///< sent by this node, on its clock
 };
 
 struct ClockOffset {

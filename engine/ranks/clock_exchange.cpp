@@ -31,13 +31,13 @@ bool measure_offset(int node, const ClockExchangeChannel& channel, ClockOffset& 
     for (ClockExchange& exchange : exchanges) {
         const char request = 0;
         std::array<std::int64_t, 2> times{};
-        exchange.sent = monotonic_ns();
+        exchange.sent_ns = monotonic_ns();
         if (!channel.send(node, &request, sizeof request) || !channel.receive(node, times.data(), sizeof times)) {
             return false;
         }
-        exchange.returned = monotonic_ns();
-        exchange.received = times[0];
-        exchange.answered = times[1];
+        exchange.returned_ns = monotonic_ns();
+        exchange.received_ns = times[0];
+        exchange.answered_ns = times[1];
     }
     ClockOffset peer_offset;
     if (!channel.receive(node, &peer_offset, sizeof peer_offset)) {

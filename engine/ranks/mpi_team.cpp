@@ -99,7 +99,7 @@ class MpiTeam final : public NodeTeam {
 // the vote; the loss of other nodes does.
 bool MpiTeam::should_keep_waiting() {
     const std::int64_t deadline = farewell_deadline_ns_.load(std::memory_order_relaxed);
-    return head().broken.load() != NodeSharedState::all_nodes && (deadline == 0 || monotonic_ns() < deadline);
+    return head().broken_extent.load() != NodeSharedState::all_nodes && (deadline == 0 || monotonic_ns() < deadline);
 }
 
 void MpiTeam::check(int result) const {
@@ -141,16 +141,16 @@ void MpiTeam::connect_wires() {
 
 void MpiTeam::register_progress(const std::byte* first, std::size_t stride, const std::atomic<int>* used) {
     if (uses_mpi()) {
-        head().progress_counters.first.store(arena().file_offset(first));
-        head().progress_counters.stride.store(stride);
-        head().progress_counters.used.store(arena().file_offset(used));
+        head().progress_counters.first_offset.store(arena().file_offset(first));
+        head().progress_counters.offset_stride.store(stride);
+        head().progress_counters.count_offset.store(arena().file_offset(used));
         head().progress_counters.bytes.store(arena().allocated_bytes(), std::memory_order_release);
     }
 }
 
 // Returns true when no node has lost a process; `value` becomes the largest value of all leaders.
 bool MpiTeam::reduce_maximum_of_leaders(std::uint64_t& value) {
-    if (farewell_sent_ || head().broken.load() == NodeSharedState::all_nodes) {
+    if (farewell_sent_ || head().broken_extent.load() == NodeSharedState::all_nodes) {
         return false;
     }
     std::array<std::uint64_t, 2> vote_values{0, value};
@@ -290,8 +290,8 @@ void MpiTeam::align_clocks() {
     std::uint64_t nothing = 0;
     ClockOffset own_offset;
     if (location_.is_leader() && reduce_maximum_of_leaders(nothing) && exchange_clocks(own_offset)) {
-        head().clock_offset.store(own_offset.offset_ns);
-        head().clock_error.store(own_offset.error_ns);
+        head().clock_offset_ns.store(own_offset.offset_ns);
+        head().clock_error_ns.store(own_offset.error_ns);
     }
     wait_for_main_threads();
 }

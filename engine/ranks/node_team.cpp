@@ -97,8 +97,8 @@ void NodeSharedState::mark_lost(int local_index) {
 void NodeSharedState::mark_process_lost(int process, std::uint32_t extent) {
     int none = -1;
     control.lost_process.compare_exchange_strong(none, process);
-    std::uint32_t extent_so_far = broken.load();
-    while (extent_so_far < extent && !broken.compare_exchange_weak(extent_so_far, extent)) {
+    std::uint32_t extent_so_far = broken_extent.load();
+    while (extent_so_far < extent && !broken_extent.compare_exchange_weak(extent_so_far, extent)) {
     }
     // The first reason is kept: an interrupted run stays an interrupted run.
     std::uint32_t running = 0;
@@ -108,7 +108,7 @@ void NodeSharedState::mark_process_lost(int process, std::uint32_t extent) {
 }
 
 bool NodeSharedState::is_intact(bool thorough) {
-    if (broken.load(std::memory_order_acquire) != 0) {
+    if (broken_extent.load(std::memory_order_acquire) != 0) {
         return false;
     }
     if (!thorough) {
@@ -128,7 +128,7 @@ bool NodeSharedState::is_intact(bool thorough) {
 
 NodeTeam::NodeTeam(Arena arena, NodeSharedState* head, ProcessLocation location, std::string description)
     : location_(std::move(location)), description_(std::move(description)), arena_(std::move(arena)), head_(head) {
-    Peer& own_peer = self();
+    Peer& own_peer = find_own_peer();
     CPU_ZERO(&own_peer.cores);
     sched_getaffinity(0, sizeof own_peer.cores, &own_peer.cores);
     pthread_mutex_lock(&own_peer.alive_lock);
@@ -152,7 +152,7 @@ NodeTeam::NodeTeam(Arena arena, NodeSharedState* head, ProcessLocation location,
 }
 
 NodeTeam::~NodeTeam() {
-    Peer& own_peer = self();
+    Peer& own_peer = find_own_peer();
     if (!finished_) {
         head_->mark_lost(location_.local_index);
     }
@@ -164,7 +164,7 @@ NodeTeam::~NodeTeam() {
 void NodeTeam::finish() {
     if (!finished_ && wait_for_main_threads()) {
         finished_ = true;
-        self().state.store(Peer::left, std::memory_order_release);
+        find_own_peer().state.store(Peer::left, std::memory_order_release);
     }
 }
 
@@ -190,7 +190,7 @@ bool NodeTeam::wait_for_node(int /*stream*/) {
 std::uint64_t NodeTeam::node_maximum(std::uint64_t own_value) {
     // Two alternating slots: a process in the next call cannot overwrite a value that a slow process still reads.
     const unsigned turn = contribution_slot_++ % 2;
-    self().contributions[turn] = own_value;
+    find_own_peer().contributions[turn] = own_value;
     if (!wait_for_main_threads()) {
         return own_value;
     }

@@ -35,13 +35,13 @@ struct NodeSharedState {
     /// Offsets in the arena of the live counters of this node, for the wire process, which maps the first `bytes`
     /// bytes.
     struct ProgressCounters {
-        std::atomic<std::uint64_t> bytes{0}, first{0}, stride{0}, used{0};
+        std::atomic<std::uint64_t> bytes{0}, first_offset{0}, offset_stride{0}, count_offset{0};
     };
-    NodeBarrier stream_barrier;                                 ///< wait_for_all(), wait_for_node()
-    NodeBarrier main_barrier;                                   ///< the collectives of the main threads
-    std::atomic<std::uint64_t> broadcast_length{0};             ///< broadcast: bytes of the whole text
-    std::atomic<std::uint64_t> global_maximum{0};               ///< maximum over all nodes, from the leader
-    std::atomic<std::int64_t> clock_offset{0}, clock_error{0};  ///< ns, see Team
+    NodeBarrier stream_barrier;                                       ///< wait_for_all(), wait_for_node()
+    NodeBarrier main_barrier;                                         ///< the collectives of the main threads
+    std::atomic<std::uint64_t> broadcast_length{0};                   ///< broadcast: bytes of the whole text
+    std::atomic<std::uint64_t> global_maximum{0};                     ///< maximum over all nodes, from the leader
+    std::atomic<std::int64_t> clock_offset_ns{0}, clock_error_ns{0};  ///< ns, see Team
     std::atomic<std::uint64_t> remote_bytes{0},
         remote_operations{0};  ///< from the other nodes; only on the root's node
     std::atomic<std::uint64_t> foreign_datagrams{0},
@@ -49,7 +49,7 @@ struct NodeSharedState {
     ProgressCounters progress_counters;
     NodeControl control;
     /// Not 0: all waits end. `all_nodes`: the other nodes know it or are gone.
-    std::atomic<std::uint32_t> broken{0};
+    std::atomic<std::uint32_t> broken_extent{0};
     std::atomic<int> remote_nodes{0};
     int local_count = 0;
     char broadcast_buffer[broadcast_buffer_bytes];
@@ -88,12 +88,12 @@ class NodeTeam : public Team, private LivenessCheck {
     bool wait_for_all(int stream) override { return wait_for_node(stream); }
     bool wait_for_node(int stream) override;
     NodeControl& control() override { return head_->control; }
-    std::int64_t clock_offset_ns() const override { return head_->clock_offset.load(); }
-    std::int64_t clock_error_ns() const override { return head_->clock_error.load(); }
+    std::int64_t clock_offset_ns() const override { return head_->clock_offset_ns.load(); }
+    std::int64_t clock_error_ns() const override { return head_->clock_error_ns.load(); }
     void finish() override;
 
  protected:
-    bool is_broken() const { return head_->broken.load(std::memory_order_acquire) != 0; }
+    bool is_broken() const { return head_->broken_extent.load(std::memory_order_acquire) != 0; }
     NodeSharedState& head() { return *head_; }
     const NodeSharedState& head() const { return *head_; }
     std::uint32_t count_streams() const;  ///< of this node
@@ -110,7 +110,7 @@ class NodeTeam : public Team, private LivenessCheck {
 
  private:
     bool is_intact(bool thorough) override { return head_->is_intact(thorough); }
-    Peer& self() { return head_->peers()[static_cast<std::size_t>(location_.local_index)]; }
+    Peer& find_own_peer() { return head_->peers()[static_cast<std::size_t>(location_.local_index)]; }
 
     Arena arena_;
     NodeSharedState* head_;

@@ -49,7 +49,7 @@ class MessageEndpoint {
     }
 
     int receive(int from, void* data, std::size_t bytes) {
-        std::deque<std::string>& arrived = arrived_[from];
+        std::deque<std::string>& arrived = arrived_messages_[from];
         while (arrived.empty()) {
             if (has_ended_[from]) {
                 return fail("process " + std::to_string(from) + " has ended");
@@ -88,7 +88,7 @@ class MessageEndpoint {
             while (std::optional<Frame> frame = link_.take_frame()) {
                 has_arrived = true;
                 if (frame->kind == FrameKind::message) {
-                    arrived_[frame->from].push_back(std::move(frame->content));
+                    arrived_messages_[frame->from].push_back(std::move(frame->content));
                 } else if (frame->kind == FrameKind::ended) {
                     has_ended_[frame->from] = true;
                 }
@@ -101,7 +101,7 @@ class MessageEndpoint {
 
     FrameLink link_;
     int process_, processes_;
-    std::map<int, std::deque<std::string>> arrived_;
+    std::map<int, std::deque<std::string>> arrived_messages_;
     std::map<int, bool> has_ended_;
     std::string last_error_;
     int (*keep_waiting_)(void*) = nullptr;

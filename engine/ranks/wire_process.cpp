@@ -15,8 +15,9 @@ namespace sonde::ranks {
 namespace {
 
 constexpr int death_notice_ticks =
-    5;                          // the death of a leader is sent in this many ticks, because datagrams may be lost
-constexpr int max_batch = 512;  // datagrams between two looks at the clock, so that a flood cannot stop the reports
+    5;  // the death of a leader is sent in this many ticks, because datagrams may be lost
+constexpr int max_datagrams_per_batch =
+    512;  // datagrams between two looks at the clock, so that a flood cannot stop the reports
 
 std::int64_t now_ns() {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
@@ -133,10 +134,10 @@ class WireProcess {
                 ->load(std::memory_order_relaxed);
         };
         const int used =
-            reinterpret_cast<const std::atomic<int>*>(counters_ + head_->progress_counters.used.load())->load();
+            reinterpret_cast<const std::atomic<int>*>(counters_ + head_->progress_counters.count_offset.load())->load();
         for (std::uint64_t stream = 0; stream < static_cast<std::uint64_t>(std::max(used, 0)); ++stream) {
             const std::uint64_t offset =
-                head_->progress_counters.first.load() + stream * head_->progress_counters.stride.load();
+                head_->progress_counters.first_offset.load() + stream * head_->progress_counters.offset_stride.load();
             own_report.bytes += load_counter(offset);
             own_report.operations += load_counter(offset + sizeof(std::uint64_t));
         }
@@ -197,7 +198,7 @@ class WireProcess {
         bool is_valid = false;
         if (is_hub()) {
             Datagram<NodeReport> received;
-            for (int count = 0; count < max_batch && receive(received, from, is_valid); ++count) {
+            for (int count = 0; count < max_datagrams_per_batch && receive(received, from, is_valid); ++count) {
                 if (is_valid) {
                     adopt_report(received.message, from);
                 }
@@ -205,7 +206,7 @@ class WireProcess {
             return;
         }
         Datagram<HubReply> reply;
-        for (int count = 0; count < max_batch && receive(reply, from, is_valid); ++count) {
+        for (int count = 0; count < max_datagrams_per_batch && receive(reply, from, is_valid); ++count) {
             if (is_valid) {
                 NodeReport of_hub;
                 of_hub.process = 0;  // the root is the leader of node 0

@@ -40,7 +40,7 @@ void add_number(json& out, const char* name, const fs::path& file, std::uint64_t
 
 void add_text(json& out, const char* name, const fs::path& file) {
     if (const auto word = read_system_text(file.string())) {
-        out[name] = json_text(*word);
+        out[name] = to_json_text(*word);
     }
 }
 
@@ -68,7 +68,7 @@ json list_members(const fs::path& folder) {
     json names = json::array();
     std::error_code failed;
     for (const auto& entry : fs::directory_iterator(folder / "slaves", failed)) {
-        names.push_back(json_text(entry.path().filename().string()));
+        names.push_back(to_json_text(entry.path().filename().string()));
     }
     return names;
 }
@@ -81,7 +81,7 @@ json describe_block_device(const std::string& device, const std::string& system_
     if (failed) {
         return nullptr;
     }
-    json out{{"name", json_text(folder.filename().string())}};
+    json out{{"name", to_json_text(folder.filename().string())}};
     const bool partition = fs::exists(folder / "partition", failed);
     // A partition has its own size; queue and model belong to the disk.
     const fs::path disk = partition ? folder.parent_path() : folder;

@@ -82,7 +82,7 @@ void add_processors(json& out) {
         out["cpus_online"] = online;
     }
     if (const std::string model = read_cpu_model(); !model.empty()) {
-        out["cpu_model"] = json_text(model);
+        out["cpu_model"] = to_json_text(model);
     }
 }
 
@@ -143,18 +143,18 @@ json describe_file_system_facts(const std::string& directory) {
     for (const auto& [name, value] : {std::pair{"type", &system.type}, std::pair{"mount_point", &system.mount_point},
                                       std::pair{"source", &system.source}, std::pair{"options", &system.options}}) {
         if (!value->empty()) {
-            out[name] = json_text(*value);
+            out[name] = to_json_text(*value);
         }
     }
     if (!system.root.empty() && system.root != "/") {
-        out["root"] = json_text(system.root);
+        out["root"] = to_json_text(system.root);
     }
     // Versions of file systems in separate modules, such as beegfs and zfs; the module of GPFS is mmfs26.
     const std::string kernel_module = system.type == "gpfs" ? "mmfs26" : system.type;
     if (const auto version = system.type.empty() || system.type.find('/') != std::string::npos
                                  ? std::nullopt
                                  : read_system_text("/sys/module/" + kernel_module + "/version")) {
-        out["client_version"] = json_text(*version);
+        out["client_version"] = to_json_text(*version);
     }
     add_if_nonzero(out, "block_bytes", system.block_bytes);
     add_if_nonzero(out, "preferred_io_bytes", system.preferred_io_bytes);
@@ -195,9 +195,9 @@ json describe_node(const std::string& directory) {
     json out{{"type", "node"}};
     utsname name{};
     if (::uname(&name) == 0) {
-        out["host"] = json_text(name.nodename);
-        out["kernel"] = json_text(std::string(name.sysname) + " " + name.release);
-        out["architecture"] = json_text(name.machine);
+        out["host"] = to_json_text(name.nodename);
+        out["kernel"] = to_json_text(std::string(name.sysname) + " " + name.release);
+        out["architecture"] = to_json_text(name.machine);
     }
     const CgroupLimits limits = read_cgroup_limits();
     add_processors(out);

@@ -129,7 +129,7 @@ void add_settings(json& out, const std::string& name) {
             }
         }
         if (!counts.empty()) {
-            out[setting.kind][setting.file] = json_text(summarize_values(counts));
+            out[setting.kind][setting.file] = to_json_text(summarize_values(counts));
         }
     }
     for (const auto& [file, is_size] : {std::pair{"lru_size", true}, std::pair{"lru_max_age", false}}) {
@@ -140,7 +140,7 @@ void add_settings(json& out, const std::string& name) {
             }
         }
         if (!counts.empty()) {
-            out["ldlm"][file] = json_text(summarize_values(counts));
+            out["ldlm"][file] = to_json_text(summarize_values(counts));
         }
     }
 }
@@ -197,14 +197,14 @@ bool is_lustre_pretended() {
 json describe_lustre_client(const std::string& name) {
     json out = json::object();
     if (const auto version = read_client_version()) {
-        out["client_version"] = json_text(*version);
+        out["client_version"] = to_json_text(*version);
     }
     if (const auto versions = read_server_versions(name); !versions.empty()) {
-        out["server_version"] = json_text(summarize_values(versions));
+        out["server_version"] = to_json_text(summarize_values(versions));
     }
     for (const char* path : {"/sys/kernel/debug/lnet/debug", "/proc/sys/lnet/debug"}) {
         if (const auto flags = read_system_text(add_root(path))) {
-            out["debug"] = json_text(read_first_line(*flags));
+            out["debug"] = to_json_text(read_first_line(*flags));
             break;
         }
     }

@@ -137,16 +137,16 @@ ProgramOutput run_and_read(const std::vector<std::string>& arguments, std::size_
     }
     const TimePoint end = std::chrono::steady_clock::now() + limit;
     int status = 0;
-    result.late = !read_all(ends[0], result.text, most, end) || !wait_for_end(child, status, end);
+    result.timed_out = !read_all(ends[0], result.text, most, end) || !wait_for_end(child, status, end);
     ::close(ends[0]);
-    if (result.late) {
+    if (result.timed_out) {
         ::kill(-child, SIGKILL);
         // A process in an uninterruptible system call ends later; do not wait for it.
         wait_for_end(child, status, std::chrono::steady_clock::now() + std::chrono::seconds(1));
         result.text = "no answer within " + std::to_string((limit.count() + 999) / 1000) + " s, so it was ended";
         return result;
     }
-    result.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     return result;
 }
 

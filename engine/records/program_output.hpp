@@ -11,10 +11,10 @@
 namespace sonde::records {
 
 struct ProgramOutput {
-    int code = -1;      ///< exit code; -1 when it could not be started or was ended by a signal
-    std::string text;   ///< standard output and error; or why it was not started or was killed
-    bool late = false;  ///< it exceeded its time limit and was killed
-    bool ok() const { return code == 0; }
+    int exit_code = -1;      ///< exit code; -1 when it could not be started or was ended by a signal
+    std::string text;        ///< standard output and error; or why it was not started or was killed
+    bool timed_out = false;  ///< it exceeded its time limit and was killed
+    bool succeeded() const { return exit_code == 0; }
     std::string first_line() const;
     /// The last non-empty line, where programs usually write the reason of a failure.
     std::string last_line() const;

@@ -71,7 +71,7 @@ int parse_hex_digit(char digit) {
 
 }  // namespace
 
-std::string json_text(std::string_view bytes) {
+std::string to_json_text(std::string_view bytes) {
     std::string out;
     out.reserve(bytes.size());
     for (std::size_t position = 0; position < bytes.size();) {
@@ -114,7 +114,7 @@ std::string from_json_text(std::string_view text) {
     return out;
 }
 
-std::string one_line(std::string text) {
+std::string to_single_line(std::string text) {
     std::replace_if(
         text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
     // U+0080 … U+009F are control characters too.
@@ -132,7 +132,7 @@ void set_program_name(const char* name) {
 }
 
 void print_error(const std::string& sentence) {
-    const std::string line = std::string(program_name()) + ": " + one_line(sentence) + "\n";
+    const std::string line = std::string(program_name()) + ": " + to_single_line(sentence) + "\n";
     std::fflush(stdout);  // keeps the order of both streams
     std::fwrite(line.data(), 1, line.size(), stderr);
 }

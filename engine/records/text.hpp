@@ -13,13 +13,13 @@ namespace sonde::records {
 /// that is followed by `x` becomes `\x5c`. Names without backslash or broken UTF-8 are unchanged.
 /// Surrogates, overlong forms and code points above U+10FFFF count as invalid. NUL and other control characters are
 /// left alone: the JSON serializer escapes them.
-std::string json_text(std::string_view bytes);
+std::string to_json_text(std::string_view bytes);
 
-/// The bytes that json_text() was given.
+/// The bytes that to_json_text() was given.
 std::string from_json_text(std::string_view text);
 
 /// Replaces control characters, which could start a line or control the terminal, by '?'.
-std::string one_line(std::string text);
+std::string to_single_line(std::string text);
 
 /// Sets the program name that print_error() prints; the default is that of the engine. `name` must outlive all calls.
 void set_program_name(const char* name);

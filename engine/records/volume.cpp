@@ -257,8 +257,8 @@ std::optional<Volume> read_volume(const std::string& device, const MapperTable& 
 std::string read_mapper_table(const std::string& name) {
     ProgramOutput output = run_and_read({"dmsetup", "table", name});
     // sbin is often missing in PATH.
-    output = output.ok() || output.late ? output : run_and_read({"/usr/sbin/dmsetup", "table", name});
-    return output.ok() ? output.text : std::string();
+    output = output.succeeded() || output.timed_out ? output : run_and_read({"/usr/sbin/dmsetup", "table", name});
+    return output.succeeded() ? output.text : std::string();
 }
 
 }  // namespace sonde::records

@@ -63,9 +63,9 @@ std::vector<std::string> list_forwarded_variables() {
 struct Host {
     std::string name;
     FrameLink link;
-    pid_t ssh = -1;
-    int first = 0, count = 0;  ///< its processes
-    bool is_ready = false;     ///< its node command has greeted
+    pid_t ssh_process = -1;
+    int first_process = 0, process_count = 0;  ///< its processes
+    bool is_ready = false;                     ///< its node command has greeted
 };
 
 class SshHub {
@@ -106,7 +106,7 @@ class SshHub {
             }
         }
         for (const Host& host : hosts_) {
-            waitpid(host.ssh, nullptr, 0);
+            waitpid(host.ssh_process, nullptr, 0);
         }
         return ranks::select_worst_status(codes_);
     }
@@ -215,8 +215,8 @@ bool SshHub::read_greeting(Host& host) {
 
 void SshHub::report_missing_greeting(Host& host) {
     int status = 0;
-    waitpid(host.ssh, &status, 0);
-    host.ssh = -1;
+    waitpid(host.ssh_process, &status, 0);
+    host.ssh_process = -1;
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
     constexpr int not_found = 127, not_executable = 126;
     std::string reason = "could not be reached: `" + request_.shell.front() + " " + host.name + "` ended with code " +
@@ -240,8 +240,8 @@ void SshHub::send_start_orders() {
     order.command = request_.command;
     order.variables = list_forwarded_variables();
     for (Host& host : hosts_) {
-        order.first_process = host.first;
-        order.process_count = host.count;
+        order.first_process = host.first_process;
+        order.process_count = host.process_count;
         order.host = host.name;
         host.link.append({FrameKind::start, all_processes, all_processes, serialize(order)});
         host.link.flush();
@@ -299,7 +299,7 @@ void SshHub::forward(const Frame& frame, const Host& origin) {
         if (host.link.is_open() && has_ended(host)) {
             host.link.close_output();
         }
-        const bool is_there = frame.to >= host.first && frame.to < host.first + host.count;
+        const bool is_there = frame.to >= host.first_process && frame.to < host.first_process + host.process_count;
         if (host.link.is_open() && &host != &origin && (is_there || frame.to == all_processes)) {
             host.link.append(frame);
         }
@@ -307,22 +307,22 @@ void SshHub::forward(const Frame& frame, const Host& origin) {
 }
 
 bool SshHub::has_ended(const Host& host) const {
-    const auto first = codes_.begin() + host.first;
-    return std::all_of(first, first + host.count, [](int code) { return code >= 0; });
+    const auto first = codes_.begin() + host.first_process;
+    return std::all_of(first, first + host.process_count, [](int code) { return code >= 0; });
 }
 
 /// Handles the end of a connection: normal if all processes of the host have ended, else it notifies the others.
 void SshHub::handle_lost_host(Host& host) {
     host.link.close();
     bool is_lost = false;
-    for (int process = host.first; process < host.first + host.count; ++process) {
+    for (int process = host.first_process; process < host.first_process + host.process_count; ++process) {
         if (codes_[static_cast<std::size_t>(process)] < 0) {
             is_lost = true;
             forward({FrameKind::ended, process, all_processes, std::to_string(exit_failed)}, host);
         }
     }
     if (is_lost) {
-        records::print_error("the connection to " + host.name + " ended while " + std::to_string(host.count) +
+        records::print_error("the connection to " + host.name + " ended while " + std::to_string(host.process_count) +
                              " processes ran there; finished phases are kept");
     }
 }
@@ -330,9 +330,9 @@ void SshHub::handle_lost_host(Host& host) {
 void SshHub::end_all_ssh() {
     for (Host& host : hosts_) {
         host.link.close();  // node commands end with it
-        if (host.ssh > 0) {
-            kill(host.ssh, SIGTERM);
-            waitpid(host.ssh, nullptr, 0);
+        if (host.ssh_process > 0) {
+            kill(host.ssh_process, SIGTERM);
+            waitpid(host.ssh_process, nullptr, 0);
         }
     }
 }

@@ -112,7 +112,7 @@ class SshNode {
     void reap_processes();
     int read_exit_code(int status) const;
     void deliver(const Frame& frame);
-    int ending_signal() const;
+    int choose_end_signal() const;
     void handle_lost_hub();
     void send_signal(int signal);
     void flush_all();
@@ -120,7 +120,7 @@ class SshNode {
     FrameLink hub_;
     StartOrder order_;
     std::vector<FrameLink> processes_;
-    std::vector<pid_t> ids_;
+    std::vector<pid_t> process_ids_;
     std::vector<int> codes_;  ///< -1 while it runs
     int running_ = 0;
     int forwarded_signal_ = 0;
@@ -145,13 +145,13 @@ void SshNode::start_process(int local_index) {
                         "; ask for fewer tasks");
     }
     processes_.emplace_back(ends[0], ends[0]);
-    ids_.push_back(process);
+    process_ids_.push_back(process);
     codes_.push_back(-1);
     ++running_;
 }
 
 void SshNode::execute_process(int local_index, int socket, pid_t parent) {
-    prctl(PR_SET_PDEATHSIG, ending_signal());  // without the node command nobody can reach this process
+    prctl(PR_SET_PDEATHSIG, choose_end_signal());  // without the node command nobody can reach this process
     if (getppid() != parent) {
         _exit(exit_environment);
     }
@@ -236,7 +236,7 @@ void SshNode::forward_from_hub() {
 /// The signal for the processes of this host when the run cannot continue. On the root's host they get SIGTERM, so that
 /// the root completes the record. On other hosts they get SIGKILL, so that the root reports them as lost and not the
 /// run as interrupted.
-int SshNode::ending_signal() const {
+int SshNode::choose_end_signal() const {
     return order_.first_process == 0 ? SIGTERM : SIGKILL;
 }
 
@@ -248,7 +248,7 @@ void SshNode::handle_lost_hub() {
             deliver({FrameKind::ended, process, all_processes, std::to_string(exit_environment)});
         }
     }
-    send_signal(ending_signal());
+    send_signal(choose_end_signal());
 }
 
 void SshNode::forward_from_processes() {
@@ -292,8 +292,8 @@ void SshNode::reap_processes() {
         if (ended <= 0) {
             return;
         }
-        for (std::size_t local_index = 0; local_index < ids_.size(); ++local_index) {
-            if (ids_[local_index] != ended) {
+        for (std::size_t local_index = 0; local_index < process_ids_.size(); ++local_index) {
+            if (process_ids_[local_index] != ended) {
                 continue;
             }
             if (processes_[local_index].is_open()) {  // what it sent last
@@ -308,7 +308,7 @@ void SshNode::reap_processes() {
                 records::print_error("process " + std::to_string(process) + " on " + order_.host +
                                      " was killed by signal " + std::to_string(WTERMSIG(status)) + " (" +
                                      strsignal(WTERMSIG(status)) + ")");
-                send_signal(ending_signal());  // the others would notice it at the end of the phase only
+                send_signal(choose_end_signal());  // the others would notice it at the end of the phase only
             }
             forward_output();
             const Frame notice{FrameKind::ended, process, all_processes, std::to_string(codes_[local_index])};
@@ -329,9 +329,9 @@ int SshNode::read_exit_code(int status) const {
 
 void SshNode::send_signal(int signal) {
     forwarded_signal_ = signal;
-    for (std::size_t local_index = 0; local_index < ids_.size(); ++local_index) {
+    for (std::size_t local_index = 0; local_index < process_ids_.size(); ++local_index) {
         if (codes_[local_index] < 0) {
-            kill(ids_[local_index], signal);
+            kill(process_ids_[local_index], signal);
         }
     }
 }

@@ -17,7 +17,7 @@ std::string format_number(const char* format, double value) {
 
 double compute_elapsed(const Totals& totals) {
     double longest = 0;
-    for (const meters::Interval& part : totals.part) {
+    for (const meters::WorkInterval& part : totals.parts_of_work) {
         longest = std::max(longest, static_cast<double>(part.last_end_ns) / 1e9);
     }
     return longest;

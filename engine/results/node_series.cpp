@@ -18,7 +18,7 @@ void add_slices(std::vector<NodeSlice>& into, const std::vector<NodeSlice>& from
     for (std::size_t i = 0; i < from.size(); ++i) {
         into[i].bytes += from[i].bytes;
         into[i].operations += from[i].operations;
-        into[i].active += from[i].active;
+        into[i].active_streams += from[i].active_streams;
     }
 }
 
@@ -40,7 +40,7 @@ std::tuple<double, double, int> rate_order_key(const NodeSeries& node) {
 json pack_slices(const std::vector<NodeSlice>& slices) {
     json out = json::array();
     for (const NodeSlice& slice : slices) {
-        out.insert(out.end(), {slice.bytes, slice.operations, slice.active});
+        out.insert(out.end(), {slice.bytes, slice.operations, slice.active_streams});
     }
     return out;
 }
@@ -114,9 +114,9 @@ void NodeSeriesSet::add(const StreamSlices& stream) {
     // A stream is active in every slice that its transfer overlaps, even without bytes.
     const std::int64_t touched = stream.end_ns > 0 ? (stream.end_ns - 1) / slice_ns_ + 1 : 0;
     const auto most = static_cast<std::size_t>(std::max(1, stream.max_slices >> fold));
-    const std::size_t used = std::min(most, (stream.used + (std::size_t{1} << fold) - 1) >> fold);
+    const std::size_t used = std::min(most, (stream.slice_count + (std::size_t{1} << fold) - 1) >> fold);
     node.slices.resize(std::max({node.slices.size(), used, std::min(most, static_cast<std::size_t>(touched))}));
-    for (std::size_t i = 0; i < stream.used; ++i) {
+    for (std::size_t i = 0; i < stream.slice_count; ++i) {
         NodeSlice& slice = node.slices[std::min(i >> fold, most - 1)];
         slice.bytes += stream.bytes[i];
         slice.operations += stream.calls[i];
@@ -126,7 +126,7 @@ void NodeSeriesSet::add(const StreamSlices& stream) {
     if (stream.end_ns > stream.start_ns) {
         const auto first = static_cast<std::size_t>(stream.start_ns / slice_ns_);
         for (std::size_t i = first; i < std::min(node.slices.size(), static_cast<std::size_t>(touched)); ++i) {
-            ++node.slices[i].active;
+            ++node.slices[i].active_streams;
         }
     }
 }

@@ -14,7 +14,7 @@ namespace sonde::results {
 
 struct NodeSlice {
     std::uint64_t bytes = 0, operations = 0;
-    int active = 0;  ///< number of streams that transfer data
+    int active_streams = 0;  ///< number of streams that transfer data
 };
 
 /// One node. Times in ns since the start of the phase (root's clock).
@@ -43,7 +43,7 @@ class NodeSeriesSet {
         int max_slices = 0;
         const std::uint64_t* bytes = nullptr;  ///< `used` values
         const std::uint64_t* calls = nullptr;
-        std::size_t used = 0;
+        std::size_t slice_count = 0;
     };
     void add(const StreamSlices& stream);
     void merge(const NodeSeriesSet& other);

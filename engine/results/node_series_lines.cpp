@@ -20,7 +20,7 @@ std::vector<NodeSlice> merge_slices(const std::vector<NodeSlice>& slices, unsign
         NodeSlice& into = out[i >> fold];
         into.bytes += slices[i].bytes;
         into.operations += slices[i].operations;
-        into.active = std::max(into.active, slices[i].active);
+        into.active_streams = std::max(into.active_streams, slices[i].active_streams);
     }
     return out;
 }
@@ -45,7 +45,7 @@ void add_slices_to(ordered_json& line, std::int64_t slice_ns, const std::vector<
     for (const NodeSlice& slice : slices) {
         line["bytes"].push_back(slice.bytes);
         line["ops"].push_back(slice.operations);
-        line["active"].push_back(slice.active);
+        line["active"].push_back(slice.active_streams);
     }
 }
 
@@ -55,8 +55,8 @@ bool contains(const std::vector<int>& numbers, int node) {
 
 }  // namespace
 
-std::vector<ordered_json> node_series_lines(const Totals& totals) {
-    NodeSeriesSet nodes = totals.nodes;
+std::vector<ordered_json> make_node_series_lines(const Totals& totals) {
+    NodeSeriesSet nodes = totals.node_series;
     nodes.enforce_limit();
     std::vector<ordered_json> lines;
     if (nodes.nodes() < 2) {

@@ -12,6 +12,6 @@ namespace sonde::results {
 /// Lines `series` as in schema/record, without `phase`, `index` and `op`: one a node (`scope` node), neighboring slices
 /// joined until all of them together have at most 65,536; of more nodes than 256 first one with the spread over all
 /// (`scope` nodes), then the extremes. None where there is only one node.
-std::vector<nlohmann::ordered_json> node_series_lines(const Totals& totals);
+std::vector<nlohmann::ordered_json> make_node_series_lines(const Totals& totals);
 
 }  // namespace sonde::results

@@ -11,7 +11,7 @@ namespace sonde::results {
 namespace {
 
 using meters::Histogram;
-using meters::Interval;
+using meters::WorkInterval;
 using nlohmann::ordered_json;
 
 /// Bytes and operations between `from` and `to` (ns); partial slices count proportionally.
@@ -61,9 +61,9 @@ RateValue sum_until_first_done(const Totals& totals, const std::vector<SliceSum>
     return sum;
 }
 
-Interval phase_interval(const Totals& totals) {
-    Interval all;
-    for (const Interval& part : totals.part) {
+WorkInterval phase_interval(const Totals& totals) {
+    WorkInterval all;
+    for (const WorkInterval& part : totals.parts_of_work) {
         if (part.first_start_ns >= 0 || part.last_end_ns >= 0) {
             const bool first = all.first_start_ns < 0 && all.last_end_ns < 0;
             all.first_start_ns = first ? part.first_start_ns : std::min(all.first_start_ns, part.first_start_ns);
@@ -73,7 +73,7 @@ Interval phase_interval(const Totals& totals) {
     return all;
 }
 
-double seconds_between(const Interval& interval) {
+double seconds_between(const WorkInterval& interval) {
     return seconds(interval.last_end_ns - interval.first_start_ns);
 }
 
@@ -119,7 +119,7 @@ ordered_json imbalance_json(const Totals& totals, const PhaseFacts& facts) {
         ends.push_back(row->end_ns);
     }
     std::sort(ends.begin(), ends.end());
-    const Interval all = phase_interval(totals);
+    const WorkInterval all = phase_interval(totals);
     if (all.last_end_ns > all.first_start_ns && !ends.empty()) {
         const std::int64_t direction_rates = ends[(ends.size() - 1) / 2];
         out["tail_share"] = seconds(all.last_end_ns - direction_rates) / seconds_between(all);
@@ -132,7 +132,7 @@ ordered_json imbalance_json(const Totals& totals, const PhaseFacts& facts) {
                                      : "";
         out["slowest"].push_back({{"task", rows[i]->task},
                                   {"node", rows[i]->node},
-                                  {"host", records::json_text(host)},
+                                  {"host", records::to_json_text(host)},
                                   {"bytes_per_s", rate(rows[i])},
                                   {"seconds", seconds(busy(rows[i]))}});
     }
@@ -150,7 +150,7 @@ ordered_json streams_json(const Totals& totals) {
     const std::int64_t from = std::max(start[0], start[1]);
     const std::int64_t to = std::min(end[0], end[1]);
     ordered_json out = ordered_json::array();
-    for (const StreamSum& stream : totals.streams) {
+    for (const StreamSum& stream : totals.sums_of_streams) {
         ordered_json stream_json{{"bytes", stream.bytes}};
         if (to > from && to != INT64_MAX) {
             const RateValue rate = sum_window(stream.slices, totals.slice_ns, from, to);
@@ -176,12 +176,12 @@ void add_amounts(ordered_json& line, const Totals& totals) {
                    {"read", totals.operations[0]},
                    {"written", totals.operations[1]},
                    {"short", totals.short_operations},
-                   {"failed", totals.failed}};
+                   {"failed", totals.failed_operations}};
     if (totals.retries > 0) {
         line["ops"]["retries"] = totals.retries;
     }
-    if (totals.entries > 0) {
-        line["entries"] = totals.entries;
+    if (totals.listed_entries > 0) {
+        line["entries"] = totals.listed_entries;
     }
     if (totals.planned_operations > 0) {
         line["bytes"]["planned"] = totals.planned_bytes;
@@ -196,9 +196,9 @@ void add_times(ordered_json& line, const Totals& totals) {
     ordered_json spent;
     wall["elapsed"] = std::max(0.0, seconds_between(phase_interval(totals)));
     for (unsigned i = 0; i < meters::parts; ++i) {
-        if (totals.part[i].first_start_ns >= 0) {
-            wall[part_names[i]] = seconds_between(totals.part[i]);
-            spent[part_names[i]] = seconds(totals.part[i].sum_ns);
+        if (totals.parts_of_work[i].first_start_ns >= 0) {
+            wall[part_names[i]] = seconds_between(totals.parts_of_work[i]);
+            spent[part_names[i]] = seconds(totals.parts_of_work[i].sum_ns);
         }
     }
     if (totals.checked_bytes > 0) {
@@ -247,7 +247,7 @@ ordered_json cpu_json(const Totals& totals) {
 
 std::string find_node_name(const std::vector<std::string>& hosts, int node) {
     const auto index = static_cast<std::size_t>(node);
-    return index < hosts.size() && !hosts[index].empty() ? records::json_text(hosts[index])
+    return index < hosts.size() && !hosts[index].empty() ? records::to_json_text(hosts[index])
                                                          : "node " + std::to_string(node);
 }
 
@@ -260,8 +260,8 @@ std::map<std::string, RateValue> compute_rates(const Totals& totals, const Phase
             rates[name] = value;
         }
     };
-    const Interval all = phase_interval(totals);
-    const Interval& transfer = totals.part[meters::part_transfer];
+    const WorkInterval all = phase_interval(totals);
+    const WorkInterval& transfer = totals.parts_of_work[meters::part_transfer];
     add_rate("total", {bytes, operations, seconds_between(all)});
     add_rate("transfer", {bytes, operations, seconds_between(transfer)});
     if (facts.stonewall_ns > 0) {
@@ -281,7 +281,7 @@ std::map<std::string, RateValue> compute_rates(const Totals& totals, const Phase
             task_sum_operations += static_cast<double>(row.operations) / seconds(row.end_ns - row.start_ns);
         }
     }
-    const std::vector<SliceSum> slices = all_slices(totals);
+    const std::vector<SliceSum> slices = sum_slices_of_streams(totals);
     if (totals.slice_ns > 0 && first_end != INT64_MAX) {
         // Only complete slices, from the first to the last one in which all tasks transfer data.
         const std::int64_t from = (last_start + totals.slice_ns - 1) / totals.slice_ns * totals.slice_ns;
@@ -306,32 +306,32 @@ std::map<std::string, RateValue> compute_rates(const Totals& totals, const Phase
 void add_stream_directions(ordered_json& line, const Totals& totals) {
     constexpr std::array<std::pair<const char*, meters::CallKind>, 2> directions{
         {{"read", meters::kind_read}, {"write", meters::kind_write}}};
-    const double transfer_s = seconds_between(totals.part[meters::part_transfer]);
+    const double transfer_s = seconds_between(totals.parts_of_work[meters::part_transfer]);
     Histogram all;
     for (const auto& [name, kind] : directions) {
         if (totals.operations[kind] > 0 && transfer_s > 0) {
             line["directions"][name] = rate_json({totals.bytes[kind], totals.operations[kind], transfer_s});
         }
-        all.merge(totals.histogram[kind]);
+        all.merge(totals.latency_histograms[kind]);
     }
     if (all.count() > 0) {
         line["latency"]["all"] = latency_json(all);
     }
 }
 
-ordered_json phase_end_line(const Totals& totals, const PhaseFacts& facts) {
+ordered_json make_phase_end_line(const Totals& totals, const PhaseFacts& facts) {
     ordered_json line;
     line["stopped_by"] = facts.stopped_by;
     add_amounts(line, totals);
     add_times(line, totals);
     if (totals.checked_bytes > 0) {
-        line["verify"] = {{"checked_bytes", totals.checked_bytes}, {"mismatches", totals.mismatches}};
+        line["verify"] = {{"checked_bytes", totals.checked_bytes}, {"mismatches", totals.mismatch_count}};
     }
     add_rates(line, totals, facts);
     line["latency"] = ordered_json::object();
     for (unsigned i = 0; i < meters::kinds; ++i) {
-        if (totals.histogram[i].count() > 0) {
-            line["latency"][meters::kind_names[i]] = latency_json(totals.histogram[i]);
+        if (totals.latency_histograms[i].count() > 0) {
+            line["latency"][meters::kind_names[i]] = latency_json(totals.latency_histograms[i]);
         }
     }
     line["cpu"] = cpu_json(totals);
@@ -339,7 +339,7 @@ ordered_json phase_end_line(const Totals& totals, const PhaseFacts& facts) {
     if (facts.residency >= 0) {
         line["residency"] = facts.residency;
     }
-    if (!totals.streams[1].slices.empty()) {
+    if (!totals.sums_of_streams[1].slices.empty()) {
         line["streams"] = streams_json(totals);
     }
     return line;

@@ -42,7 +42,7 @@ struct RateValue {
 std::map<std::string, RateValue> compute_rates(const Totals& totals, const PhaseFacts& facts);
 
 /// The `phase_end` line without phase, index, op (phases/result_lines.hpp adds them).
-nlohmann::ordered_json phase_end_line(const Totals& totals, const PhaseFacts& facts);
+nlohmann::ordered_json make_phase_end_line(const Totals& totals, const PhaseFacts& facts);
 
 /// Adds the results of each direction of a mixed phase: the member `directions`, and the latency of kind `all` over
 /// reads and writes.

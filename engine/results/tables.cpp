@@ -10,17 +10,17 @@ namespace sonde::results {
 using meters::Histogram;
 using nlohmann::ordered_json;
 
-ordered_json series_line(const Totals& totals) {
+ordered_json make_series_line(const Totals& totals) {
     ordered_json line{{"scope", "all"}, {"slice_s", seconds(totals.slice_ns)}};
     ordered_json bytes = ordered_json::array();
     ordered_json operations = ordered_json::array();
     ordered_json active = ordered_json::array();
     std::vector<AmountHistogram> rates;
-    for (const SliceSum& slice : all_slices(totals)) {
+    for (const SliceSum& slice : sum_slices_of_streams(totals)) {
         bytes.push_back(slice.bytes);
         operations.push_back(slice.operations);
-        active.push_back(slice.active);
-        rates.push_back(slice.rates);
+        active.push_back(slice.active_streams);
+        rates.push_back(slice.stream_bytes);
     }
     line["bytes"] = bytes;
     line["ops"] = operations;
@@ -29,10 +29,10 @@ ordered_json series_line(const Totals& totals) {
     return line;
 }
 
-std::vector<ordered_json> histogram_lines(const Totals& totals) {
+std::vector<ordered_json> make_histogram_lines(const Totals& totals) {
     std::vector<ordered_json> lines;
     for (unsigned i = 0; i < meters::kinds; ++i) {
-        const Histogram& h = totals.histogram[i];
+        const Histogram& h = totals.latency_histograms[i];
         if (h.count() == 0) {
             continue;
         }
@@ -51,7 +51,7 @@ std::vector<ordered_json> histogram_lines(const Totals& totals) {
     return lines;
 }
 
-std::vector<ordered_json> task_lines(const Totals& totals, const PhaseFacts& facts) {
+std::vector<ordered_json> make_task_lines(const Totals& totals, const PhaseFacts& facts) {
     std::vector<TaskRow> rows = totals.rows;
     std::sort(rows.begin(), rows.end(), [](const TaskRow& a, const TaskRow& b) {
         return a.task != b.task ? a.task < b.task : a.stream < b.stream;
@@ -85,7 +85,7 @@ std::vector<ordered_json> task_lines(const Totals& totals, const PhaseFacts& fac
     return lines;
 }
 
-ordered_json node_line(const Totals& totals, const PhaseFacts& facts) {
+ordered_json make_node_line(const Totals& totals, const PhaseFacts& facts) {
     struct NodeSum {
         std::uint64_t bytes = 0, operations = 0, user = 0, system = 0;
         std::int64_t start = INT64_MAX, end = 0;
@@ -114,7 +114,7 @@ ordered_json node_line(const Totals& totals, const PhaseFacts& facts) {
         const std::string host =
             static_cast<std::size_t>(node) < facts.hosts.size() ? facts.hosts[static_cast<std::size_t>(node)] : "";
         const double busy = seconds(sum.end - sum.start);
-        line["rows"].push_back({node, records::json_text(host), sum.tasks, sum.bytes, sum.operations, busy,
+        line["rows"].push_back({node, records::to_json_text(host), sum.tasks, sum.bytes, sum.operations, busy,
                                 busy > 0 ? ordered_json(static_cast<double>(sum.bytes) / busy) : ordered_json(nullptr),
                                 seconds(sum.user), seconds(sum.system)});
         if (!facts.clocks.empty()) {

@@ -14,14 +14,14 @@ namespace sonde::results {
 
 /// `series`: for each slice of `slice_s` seconds the bytes, operations and active streams, and minimum, quartiles
 /// and maximum of the rates (bytes/s) of streams that were active during the whole slice; null without such streams.
-nlohmann::ordered_json series_line(const Totals& totals);
+nlohmann::ordered_json make_series_line(const Totals& totals);
 /// `histogram`: one line per kind of call; latencies in ns.
-std::vector<nlohmann::ordered_json> histogram_lines(const Totals& totals);
+std::vector<nlohmann::ordered_json> make_histogram_lines(const Totals& totals);
 /// `tasks`: a row for each task and stream, in the order of tasks, at most 1024 rows a line; times in s since the start
 /// of the phase. The amounts at the stonewall only for phases with one.
-std::vector<nlohmann::ordered_json> task_lines(const Totals& totals, const PhaseFacts& facts);
+std::vector<nlohmann::ordered_json> make_task_lines(const Totals& totals, const PhaseFacts& facts);
 /// `nodes`: a row for each node, from the first start to the last end of its tasks. `facts.hosts` names them; with
 /// `facts.clocks`, the offset and drift of their clocks (ns).
-nlohmann::ordered_json node_line(const Totals& totals, const PhaseFacts& facts);
+nlohmann::ordered_json make_node_line(const Totals& totals, const PhaseFacts& facts);
 
 }  // namespace sonde::results

@@ -26,7 +26,7 @@ std::vector<TargetCell> merge_target_slices(const std::vector<TargetCell>& slice
 unsigned choose_target_merge_factor(const TargetTotals& targets) {
     std::size_t longest = 0;
     std::size_t lines = 0;
-    for (const auto& [name, both] : targets.served) {
+    for (const auto& [name, both] : targets.statistics_by_target) {
         for (const TargetStatistics& counts : both) {
             longest = std::max(longest, counts.slices.size());
             lines += counts.is_used() ? 1 : 0;
@@ -40,8 +40,8 @@ unsigned choose_target_merge_factor(const TargetTotals& targets) {
 }
 
 ordered_json make_row(const std::string& name, unsigned kind, const TargetStatistics& counts) {
-    const TargetCell sum = counts.sum();
-    ordered_json row{records::json_text(name),       meters::kind_names[kind], sum.bytes,
+    const TargetCell sum = counts.sum_slices();
+    ordered_json row{records::to_json_text(name),    meters::kind_names[kind], sum.bytes,
                      sum.single_ops + sum.split_ops, sum.single_ops,           sum.single_ns};
     for (const double q : {0.5, 0.9, 0.99}) {
         row.push_back(sum.single_ops > 0 ? ordered_json(counts.quantile(q)) : ordered_json(nullptr));
@@ -53,7 +53,7 @@ ordered_json make_row(const std::string& name, unsigned kind, const TargetStatis
 ordered_json make_series(const std::string& name, unsigned kind, double slice_s,
                          const std::vector<TargetCell>& slices) {
     ordered_json line{{"scope", "target"},
-                      {"target", records::json_text(name)},
+                      {"target", records::to_json_text(name)},
                       {"kind", meters::kind_names[kind]},
                       {"slice_s", slice_s}};
     for (const char* member : {"bytes", "ops", "single_ops", "single_ns"}) {
@@ -70,20 +70,20 @@ ordered_json make_series(const std::string& name, unsigned kind, double slice_s,
 
 }  // namespace
 
-ordered_json target_line(const Totals& totals) {
+ordered_json make_target_line(const Totals& totals) {
     const TargetTotals& targets = totals.targets;
-    if (targets.served.empty()) {
+    if (targets.statistics_by_target.empty()) {
         return nullptr;
     }
     ordered_json line{
-        {"files", targets.files},
-        {"known_files", targets.with_layout},
+        {"files", targets.opened_files},
+        {"known_files", targets.known_layouts},
         {"bytes", totals.bytes[0] + totals.bytes[1]},
-        {"known_bytes", targets.bytes(0) + targets.bytes(1)},
+        {"known_bytes", targets.sum_bytes(0) + targets.sum_bytes(1)},
         {"columns",
          {"target", "kind", "bytes", "ops", "single_ops", "single_ns", "p50_ns", "p90_ns", "p99_ns", "max_ns"}},
         {"rows", ordered_json::array()}};
-    for (const auto& [name, both] : targets.served) {
+    for (const auto& [name, both] : targets.statistics_by_target) {
         for (unsigned kind = 0; kind < 2; ++kind) {
             if (both[kind].is_used()) {
                 line["rows"].push_back(make_row(name, kind, both[kind]));
@@ -93,10 +93,10 @@ ordered_json target_line(const Totals& totals) {
     return line;
 }
 
-std::vector<ordered_json> target_series_lines(const Totals& totals) {
+std::vector<ordered_json> make_target_series_lines(const Totals& totals) {
     const unsigned fold = choose_target_merge_factor(totals.targets);
     std::vector<ordered_json> lines;
-    for (const auto& [name, both] : totals.targets.served) {
+    for (const auto& [name, both] : totals.targets.statistics_by_target) {
         for (unsigned kind = 0; kind < 2; ++kind) {
             if (both[kind].is_used()) {
                 lines.push_back(make_series(name, kind, seconds(totals.targets.slice_ns << fold),

@@ -8,10 +8,10 @@ namespace sonde::results {
 namespace {
 
 using meters::Histogram;
-using meters::Interval;
+using meters::WorkInterval;
 using nlohmann::json;
 
-void widen_interval(Interval& into, const Interval& from, std::int64_t offset) {
+void widen_interval(WorkInterval& into, const WorkInterval& from, std::int64_t offset) {
     if (from.first_start_ns < 0) {
         return;
     }
@@ -26,12 +26,12 @@ void widen_interval(Interval& into, const Interval& from, std::int64_t offset) {
 TaskRow make_task_row(const meters::StreamMeter& meter, int node, std::int64_t offset) {
     TaskRow row;
     row.task = meter.task;
-    row.stream = meter.stream;
+    row.stream = meter.duplex_stream;
     row.node = node;
     row.bytes = meter.bytes[0] + meter.bytes[1];
     row.operations = meter.operations[0] + meter.operations[1] + meter.file_operations;
-    Interval busy;
-    for (const Interval& part : meter.parts_of_work) {
+    WorkInterval busy;
+    for (const WorkInterval& part : meter.parts_of_work) {
         widen_interval(busy, part, offset);
     }
     row.start_ns = std::max<std::int64_t>(0, busy.first_start_ns);
@@ -54,9 +54,9 @@ TaskRow make_task_row(const meters::StreamMeter& meter, int node, std::int64_t o
 void add_slice(SliceSum& into, const SliceSum& from) {
     into.bytes += from.bytes;
     into.operations += from.operations;
-    into.active += from.active;
-    for (const auto& [bucket, count] : from.rates) {
-        into.rates[bucket] += count;
+    into.active_streams += from.active_streams;
+    for (const auto& [bucket, count] : from.stream_bytes) {
+        into.stream_bytes[bucket] += count;
     }
 }
 
@@ -70,15 +70,15 @@ void add_counts(Totals& into, const Counted& from) {
         into.operations[i] += from.operations[i];
     }
     into.short_operations += from.short_operations;
-    into.failed += from.failed;
+    into.failed_operations += from.failed_operations;
     into.retries += from.retries;
     into.checked_bytes += from.checked_bytes;
-    into.mismatches += from.mismatches;
+    into.mismatch_count += from.mismatch_count;
     into.file_operations += from.file_operations;
-    into.entries += from.entries;
-    into.directories += from.directories;
-    into.examined += from.examined;
-    into.matched += from.matched;
+    into.listed_entries += from.listed_entries;
+    into.listed_directories += from.listed_directories;
+    into.examined_entries += from.examined_entries;
+    into.matched_entries += from.matched_entries;
     into.verify_ns = std::max(into.verify_ns, from.verify_ns);
     into.stonewall_bytes += from.stonewall_bytes;
     into.stonewall_operations += from.stonewall_operations;
@@ -100,11 +100,11 @@ void Totals::add(meters::StreamMeter& meter, int node, int max_slices, std::int6
     training.add(meter.training);
     stonewalled_streams += meter.deadline_passed ? 1U : 0U;
     for (unsigned i = 0; i < meters::parts; ++i) {
-        widen_interval(part[i], meter.parts_of_work[i], offset_ns);
+        widen_interval(parts_of_work[i], meter.parts_of_work[i], offset_ns);
     }
     for (unsigned i = 0; i < meters::kinds; ++i) {
         if (const Histogram* values = meter.find_histogram(i)) {
-            histogram[i].merge(*values);
+            latency_histograms[i].merge(*values);
         }
     }
     slice_ns = slice_width;
@@ -119,9 +119,9 @@ void Totals::add(meters::StreamMeter& meter, int node, int max_slices, std::int6
         meters::Slices::merge_pairs(calls);
         used = (used + 1) / 2;
     }
-    nodes.add({node, row.transfer_start_ns, row.transfer_end_ns, slice_width, max_slices, moved.data(), calls.data(),
-               std::min<std::size_t>(used, moved.size())});
-    StreamSum& sum = streams[static_cast<std::size_t>(meter.stream)];
+    node_series.add({node, row.transfer_start_ns, row.transfer_end_ns, slice_width, max_slices, moved.data(),
+                     calls.data(), std::min<std::size_t>(used, moved.size())});
+    StreamSum& sum = sums_of_streams[static_cast<std::size_t>(meter.duplex_stream)];
     sum.bytes += row.bytes;
     // A stream is active in every slice that its transfer overlaps; its rate counts in complete slices only.
     const auto last =
@@ -136,10 +136,10 @@ void Totals::add(meters::StreamMeter& meter, int node, int max_slices, std::int6
         slice.bytes += slice_bytes;
         slice.operations += i < used ? calls[i] : 0;
         if (row.transfer_start_ns < to && row.transfer_end_ns > from) {
-            ++slice.active;
+            ++slice.active_streams;
         }
         if (row.transfer_start_ns <= from && row.transfer_end_ns >= to) {
-            ++slice.rates[static_cast<std::uint32_t>(Histogram::bucket_of(slice_bytes))];
+            ++slice.stream_bytes[static_cast<std::uint32_t>(Histogram::bucket_of(slice_bytes))];
         }
     }
 }
@@ -149,23 +149,24 @@ void Totals::merge(const Totals& other) {
     training.merge(other.training);
     stonewalled_streams += other.stonewalled_streams;
     for (unsigned i = 0; i < 2; ++i) {
-        merge_stream(streams[i], other.streams[i]);
+        merge_stream(sums_of_streams[i], other.sums_of_streams[i]);
     }
     for (unsigned i = 0; i < meters::parts; ++i) {
-        widen_interval(part[i], other.part[i], 0);
+        widen_interval(parts_of_work[i], other.parts_of_work[i], 0);
     }
     for (unsigned i = 0; i < meters::kinds; ++i) {
-        histogram[i].merge(other.histogram[i]);
+        latency_histograms[i].merge(other.latency_histograms[i]);
     }
     slice_ns = std::max(slice_ns, other.slice_ns);
-    nodes.merge(other.nodes);
+    node_series.merge(other.node_series);
     targets.merge(other.targets);
     rows.insert(rows.end(), other.rows.begin(), other.rows.end());
 }
 
-std::vector<SliceSum> all_slices(const Totals& totals) {
-    std::vector<SliceSum> sum(std::max(totals.streams[0].slices.size(), totals.streams[1].slices.size()));
-    for (const StreamSum& stream : totals.streams) {
+std::vector<SliceSum> sum_slices_of_streams(const Totals& totals) {
+    std::vector<SliceSum> sum(
+        std::max(totals.sums_of_streams[0].slices.size(), totals.sums_of_streams[1].slices.size()));
+    for (const StreamSum& stream : totals.sums_of_streams) {
         for (std::size_t i = 0; i < stream.slices.size(); ++i) {
             add_slice(sum[i], stream.slices[i]);
         }
@@ -175,31 +176,17 @@ std::vector<SliceSum> all_slices(const Totals& totals) {
 
 std::string Totals::pack() const {
     json out;
-    out["n"] = {planned_bytes,
-                planned_operations,
-                bytes[0],
-                bytes[1],
-                operations[0],
-                operations[1],
-                short_operations,
-                failed,
-                checked_bytes,
-                mismatches,
-                stonewall_bytes,
-                stonewall_operations,
-                stonewalled_streams,
-                file_operations,
-                entries,
-                directories,
-                examined,
-                matched,
-                retries};
+    out["n"] = {planned_bytes,       planned_operations, bytes[0],         bytes[1],
+                operations[0],       operations[1],      short_operations, failed_operations,
+                checked_bytes,       mismatch_count,     stonewall_bytes,  stonewall_operations,
+                stonewalled_streams, file_operations,    listed_entries,   listed_directories,
+                examined_entries,    matched_entries,    retries};
     out["v"] = verify_ns;
     out["s"] = slice_ns;
-    for (const Interval& interval : part) {
+    for (const WorkInterval& interval : parts_of_work) {
         out["p"].push_back({interval.first_start_ns, interval.last_end_ns, interval.sum_ns});
     }
-    for (const Histogram& h : histogram) {
+    for (const Histogram& h : latency_histograms) {
         json counts = json::array();
         for (std::size_t i = 0; i < Histogram::buckets; ++i) {
             if (h.counts[i] != 0) {
@@ -208,20 +195,20 @@ std::string Totals::pack() const {
         }
         out["h"].push_back({h.sum_ns, h.min_ns, h.max_ns, h.overflow, counts});
     }
-    for (const StreamSum& sum : streams) {
+    for (const StreamSum& sum : sums_of_streams) {
         json slices = json::array();
         for (const SliceSum& slice : sum.slices) {
             json rates = json::array();
-            for (const auto& [bucket, count] : slice.rates) {
+            for (const auto& [bucket, count] : slice.stream_bytes) {
                 rates.push_back({bucket, count});
             }
-            slices.push_back({slice.bytes, slice.operations, slice.active, rates});
+            slices.push_back({slice.bytes, slice.operations, slice.active_streams, rates});
         }
         out["l"].push_back({sum.bytes, slices});
     }
     out["a"] = training.pack();
-    out["o"] = nodes.pack();
-    if (targets.files > 0) {
+    out["o"] = node_series.pack();
+    if (targets.opened_files > 0) {
         out["t"] = targets.pack();
     }
     out["r"] = json::array();
@@ -243,27 +230,27 @@ Totals Totals::unpack(const std::string& text) {
     totals.bytes = {n.at(2), n.at(3)};
     totals.operations = {n.at(4), n.at(5)};
     totals.short_operations = n.at(6);
-    totals.failed = n.at(7);
+    totals.failed_operations = n.at(7);
     totals.checked_bytes = n.at(8);
-    totals.mismatches = n.at(9);
+    totals.mismatch_count = n.at(9);
     totals.stonewall_bytes = n.at(10);
     totals.stonewall_operations = n.at(11);
     totals.stonewalled_streams = n.at(12);
     totals.file_operations = n.at(13);
-    totals.entries = n.at(14);
-    totals.directories = n.at(15);
-    totals.examined = n.at(16);
-    totals.matched = n.at(17);
+    totals.listed_entries = n.at(14);
+    totals.listed_directories = n.at(15);
+    totals.examined_entries = n.at(16);
+    totals.matched_entries = n.at(17);
     totals.retries = n.at(18);
     totals.verify_ns = in.at("v");
     totals.slice_ns = in.at("s");
     for (unsigned i = 0; i < meters::parts; ++i) {
         const json& p = in.at("p").at(i);
-        totals.part[i] = {p.at(0), p.at(1), p.at(2)};
+        totals.parts_of_work[i] = {p.at(0), p.at(1), p.at(2)};
     }
     for (unsigned i = 0; i < meters::kinds; ++i) {
         const json& h = in.at("h").at(i);
-        Histogram& into = totals.histogram[i];
+        Histogram& into = totals.latency_histograms[i];
         into.sum_ns = h.at(0);
         into.min_ns = h.at(1);
         into.max_ns = h.at(2);
@@ -274,17 +261,17 @@ Totals Totals::unpack(const std::string& text) {
     }
     for (std::size_t i = 0; i < 2; ++i) {
         const json& l = in.at("l").at(i);
-        totals.streams[i].bytes = l.at(0);
+        totals.sums_of_streams[i].bytes = l.at(0);
         for (const json& s : l.at(1)) {
             SliceSum slice{s.at(0), s.at(1), s.at(2), {}};
             for (const json& rate : s.at(3)) {
-                slice.rates[rate.at(0)] = rate.at(1);
+                slice.stream_bytes[rate.at(0)] = rate.at(1);
             }
-            totals.streams[i].slices.push_back(std::move(slice));
+            totals.sums_of_streams[i].slices.push_back(std::move(slice));
         }
     }
     totals.training = TrainingTotals::unpack(in.at("a"));
-    totals.nodes = NodeSeriesSet::unpack(in.at("o"));
+    totals.node_series = NodeSeriesSet::unpack(in.at("o"));
     if (const auto targets = in.find("t"); targets != in.end()) {
         totals.targets = TargetTotals::unpack(*targets);
     }

@@ -30,8 +30,8 @@ struct TaskRow {
 /// One slice over the streams of all tasks.
 struct SliceSum {
     std::uint64_t bytes = 0, operations = 0;
-    int active = 0;
-    AmountHistogram rates;  ///< bytes of streams that were active during the whole slice
+    int active_streams = 0;
+    AmountHistogram stream_bytes;  ///< bytes of streams that were active during the whole slice
 };
 
 struct StreamSum {
@@ -43,19 +43,19 @@ struct StreamSum {
 struct Totals {
     std::uint64_t planned_bytes = 0, planned_operations = 0;
     std::array<std::uint64_t, 2> bytes{}, operations{};  ///< read, write
-    std::uint64_t short_operations = 0, failed = 0, retries = 0, checked_bytes = 0, mismatches = 0;
-    std::uint64_t file_operations = 0;                         ///< on names
-    std::uint64_t entries = 0;                                 ///< readdir, walk: names found
-    std::uint64_t directories = 0, examined = 0, matched = 0;  ///< walk: of these
-    std::uint64_t stonewalled_streams = 0;                     ///< streams that the deadline stopped
-    std::int64_t verify_ns = 0;                                ///< longest of one stream
+    std::uint64_t short_operations = 0, failed_operations = 0, retries = 0, checked_bytes = 0, mismatch_count = 0;
+    std::uint64_t file_operations = 0;                                                ///< on names
+    std::uint64_t listed_entries = 0;                                                 ///< readdir, walk: names found
+    std::uint64_t listed_directories = 0, examined_entries = 0, matched_entries = 0;  ///< walk: of these
+    std::uint64_t stonewalled_streams = 0;  ///< streams that the deadline stopped
+    std::int64_t verify_ns = 0;             ///< longest of one stream
     std::uint64_t stonewall_bytes = 0, stonewall_operations = 0;
-    std::array<meters::Interval, meters::parts> part;
-    std::vector<meters::Histogram> histogram = std::vector<meters::Histogram>(meters::kinds);
+    std::array<meters::WorkInterval, meters::parts> parts_of_work;
+    std::vector<meters::Histogram> latency_histograms = std::vector<meters::Histogram>(meters::kinds);
     std::int64_t slice_ns = 0;
-    std::array<StreamSum, 2> streams;  ///< of a duplex phase; other phases have the first only
-    TrainingTotals training;           ///< op train
-    NodeSeriesSet nodes;
+    std::array<StreamSum, 2> sums_of_streams;  ///< of a duplex phase; other phases have the first only
+    TrainingTotals training;                   ///< op train
+    NodeSeriesSet node_series;
     TargetTotals targets;  ///< empty where no layout is known
     std::vector<TaskRow> rows;
 
@@ -68,7 +68,7 @@ struct Totals {
 };
 
 /// The sum of both streams, slice by slice.
-std::vector<SliceSum> all_slices(const Totals& totals);
+std::vector<SliceSum> sum_slices_of_streams(const Totals& totals);
 
 inline double seconds(std::int64_t ns) {
     return static_cast<double>(ns) / 1e9;

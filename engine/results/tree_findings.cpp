@@ -39,15 +39,15 @@ ordered_json make_finding(const PhaseCircumstances& circumstances, const char* i
             {"advice", advice}, {"evidence", std::move(evidence)}};
 }
 
-struct Cost {
+struct OperationCost {
     double seconds = 0;   ///< of the transfer, summed over tasks
     double system_s = 0;  ///< CPU time in the kernel
     std::uint64_t operations = 0;
     double system_us() const { return system_s * 1e6 / static_cast<double>(operations); }
 };
 
-Cost compute_cost(const Totals& totals) {
-    Cost cost;
+OperationCost compute_cost(const Totals& totals) {
+    OperationCost cost;
     cost.operations = totals.file_operations;
     for (const TaskRow& row : totals.rows) {
         cost.system_s += static_cast<double>(row.system_ns) / 1e9;
@@ -61,7 +61,7 @@ Cost compute_cost(const Totals& totals) {
 void find_recent_deletes(std::vector<ordered_json>& findings, const Totals& totals,
                          const PhaseCircumstances& circumstances) {
     constexpr double suspicious_us = 50;  // a create takes 5 to 15 us of system time on ext4 of today's machines
-    const Cost cost = compute_cost(totals);
+    const OperationCost cost = compute_cost(totals);
     if (circumstances.phase->op != plan::Op::create || !circumstances.stores_data ||
         circumstances.file_system != "ext4" || cost.operations < enough_operations ||
         cost.system_us() < suspicious_us || cost.system_s < 0.2 * cost.seconds || circumstances.phase->meta->fsync) {
@@ -90,10 +90,12 @@ void find_rate_decline(std::vector<ordered_json>& findings, const Totals& totals
     }
     findings.push_back(make_finding(
         circumstances, "droop", "warning",
-        format_rate("the rate fell from %.0f/s for the first tenth of the items to %.0f/s for the last", droop->first,
-                    droop->last),
+        format_rate("the rate fell from %.0f/s for the first tenth of the items to %.0f/s for the last",
+                    droop->first_ops_per_s, droop->last_ops_per_s),
         "look at the series: do more items in a directory slow it down, or a cache or journal that is full?",
-        {{"first_ops_per_s", droop->first}, {"last_ops_per_s", droop->last}, {"ratio", droop->ratio()}}));
+        {{"first_ops_per_s", droop->first_ops_per_s},
+         {"last_ops_per_s", droop->last_ops_per_s},
+         {"ratio", droop->ratio()}}));
 }
 
 /// Names that this node has just created are cached, unless a treatment emptied the name cache. A treatment without
@@ -120,7 +122,7 @@ void find_name_cache_effect(std::vector<ordered_json>& findings, const Totals& t
 }  // namespace
 
 std::optional<RateDecline> compute_rate_decline(const Totals& totals, plan::Op op) {
-    const std::vector<SliceSum>& slices = totals.streams[0].slices;
+    const std::vector<SliceSum>& slices = totals.sums_of_streams[0].slices;
     const bool changes = op == plan::Op::create || op == plan::Op::remove_items;
     if (!changes || totals.file_operations < enough_operations || slices.size() < enough_slices) {
         return std::nullopt;
@@ -129,7 +131,7 @@ std::optional<RateDecline> compute_rate_decline(const Totals& totals, plan::Op o
     for (const SliceSum& slice : slices) {
         all += slice.operations;
     }
-    const meters::Interval& transfer = totals.part[meters::part_transfer];
+    const meters::WorkInterval& transfer = totals.parts_of_work[meters::part_transfer];
     const double slice_s = static_cast<double>(totals.slice_ns) / 1e9;
     const double tenth = static_cast<double>(all) / 10;
     const double begin = static_cast<double>(transfer.first_start_ns) / 1e9;

@@ -14,8 +14,8 @@ namespace sonde::results {
 
 /// Change of a rate while the number of items grew or shrank: rates of the first and the last tenth of the operations.
 struct RateDecline {
-    double first = 0, last = 0;  ///< operations per second
-    double ratio() const { return first > 0 ? last / first : 0; }
+    double first_ops_per_s = 0, last_ops_per_s = 0;  ///< operations per second
+    double ratio() const { return first_ops_per_s > 0 ? last_ops_per_s / first_ops_per_s : 0; }
 };
 
 /// For phases that create or remove items, with enough operations and slices.

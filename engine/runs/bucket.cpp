@@ -82,21 +82,21 @@ ordered_json describe_store(const plan::TargetSettings& target) {
     objects::StoreClient client(settings, 0);
     static_cast<void>(client.check_bucket());
     ordered_json store{{"kind", "s3"},
-                       {"bucket", records::json_text(settings.bucket)},
+                       {"bucket", records::to_json_text(settings.bucket)},
                        {"endpoints", ordered_json::array()},
                        {"client", "libcurl " + objects::load_curl().version}};
     for (const std::string& endpoint : settings.endpoints) {
-        store["endpoints"].push_back(records::json_text(endpoint));
+        store["endpoints"].push_back(records::to_json_text(endpoint));
     }
     if (!client.exchange().server().empty()) {
-        store["server"] = records::json_text(client.exchange().server());
+        store["server"] = records::to_json_text(client.exchange().server());
     }
     return store;
 }
 
 ordered_json describe_bucket(const plan::TargetSettings& target) {
     const objects::StoreSettings settings = objects::read_store_settings(target.path, store_of(target));
-    return {{"type", "s3"}, {"source", records::json_text(objects::bucket_url(settings, 0))}, {"network", true}};
+    return {{"type", "s3"}, {"source", records::to_json_text(objects::bucket_url(settings, 0))}, {"network", true}};
 }
 
 }  // namespace sonde::runs

@@ -6,7 +6,7 @@
 
 namespace sonde::runs {
 
-const plan::Capabilities& capabilities() {
+const plan::Capabilities& list_capabilities() {
     static const plan::Capabilities result = [] {
         plan::Capabilities gathered;
         for (const backends::Backend* backend : backends::list_backends()) {

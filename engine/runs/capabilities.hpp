@@ -7,6 +7,6 @@
 namespace sonde::runs {
 
 /// For plan::parse_plan. Returns the same object every time.
-const plan::Capabilities& capabilities();
+const plan::Capabilities& list_capabilities();
 
 }  // namespace sonde::runs

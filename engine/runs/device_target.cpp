@@ -218,7 +218,7 @@ void claim_device(phases::RunContext& context) {
 }
 
 nlohmann::ordered_json describe_device_target(const std::string& path) {
-    nlohmann::ordered_json description{{"type", "block"}, {"source", records::json_text(path)}, {"network", false}};
+    nlohmann::ordered_json description{{"type", "block"}, {"source", records::to_json_text(path)}, {"network", false}};
     const std::string number = records::read_device_number(path);
     if (const nlohmann::json device = records::describe_block_device(number); !device.is_null()) {
         description["block_device"] = device;

@@ -17,15 +17,15 @@ void write_run_line(const phases::RunContext& context, const RunDescription& des
     ordered_json line{{"schema", "sonde-record/2"},
                       {"id", context.options.run_id},
                       {"engine", records::engine_version()},
-                      {"started", description.started},
-                      {"command", records::json_text(context.options.command)},
+                      {"started", description.start_date},
+                      {"command", records::to_json_text(context.options.command)},
                       {"launch", context.team.description()},
                       {"tasks", context.tasks.tasks()},
                       {"processes", context.tasks.node_of_process.size()},
-                      {"threads", context.tasks.threads},
+                      {"threads", context.tasks.threads_per_process},
                       {"nodes", context.tasks.nodes()},
-                      {"clock", description.clock},
-                      {"directory", records::json_text(context.storage.directory)}};
+                      {"clock", description.clock_source},
+                      {"directory", records::to_json_text(context.storage.directory)}};
     if (context.options.stage >= 0) {
         line["stage"] = context.options.stage;
     }
@@ -59,7 +59,7 @@ bool should_skip_phase(const Venue& venue, const phases::RunContext& context, co
             context.is_root() && context.root_state.outcome.code == phases::exit_mismatch ? 1 : 0) != 0) {
         return true;
     }
-    if (!context.plan.begin_limit || plan::on_files(phase.op)) {
+    if (!context.plan.begin_limit || plan::acts_on_files(phase.op)) {
         return false;
     }
     const bool late = context.is_root() && venue.elapsed_ns() - begin_ns >= *context.plan.begin_limit;
@@ -129,7 +129,7 @@ int finish_run(Venue& venue) {
     if (is_team_lost) {
         outcome.set(phases::exit_failed, phases::describe_lost_process(context, "at the end of the run"));
     }
-    context.shared.board->finished.store(1);
+    context.shared.board->is_run_finished.store(1);
     if (ends_here) {
         if (const auto finding = rejected_messages_finding(context.team.rejected_messages())) {
             context.root_state.record->write_line("finding", *finding);
@@ -145,7 +145,7 @@ int finish_run(Venue& venue) {
 }  // namespace
 
 int execute(Venue& venue) {
-    if (const std::optional<int> code = venue.open()) {
+    if (const std::optional<int> code = venue.prepare()) {
         return *code;
     }
     write_record_head(venue);
@@ -155,7 +155,7 @@ int execute(Venue& venue) {
         phases::RunContext& context = venue.context();
         if (context.is_root()) {
             venue.remove_files_after_exception();
-            context.shared.board->finished.store(1);
+            context.shared.board->is_run_finished.store(1);
             context.root_state.record->write_line(
                 "end", failed_end_line(phases::exit_environment, error.what(), venue.elapsed_ns()));
         }

@@ -77,7 +77,7 @@ void check_memory(const plan::Plan& plan, const plan::Phase& phase, const files:
     const std::uint64_t image = payload::PayloadImage::memory_for(period, a.transfer, holds);
     const uint128 slot = (plan::writes(phase.op) ? image : 0) + (plan::reads(phase.op) ? a.transfer : 0);
     constexpr unsigned kinds = 5;  // largest number of operation kinds of one stream
-    const uint128 of_task = slot * depth + meters::StreamMeter::memory_for(plan.observe.max_slices, kinds);
+    const uint128 of_task = slot * depth + meters::StreamMeter::max_memory_bytes(plan.observe.max_slices, kinds);
     const uint128 task_count = of_task * static_cast<unsigned>(most);
     if (task_count > static_cast<uint128>(node_memory) / 10 * 9) {
         const auto displayed = static_cast<std::uint64_t>(std::min<uint128>(task_count, UINT64_MAX));
@@ -98,8 +98,8 @@ void check_replay_list(const plan::Phase& phase, const files::TaskMap& tasks) {
     if (header.files != static_cast<std::uint32_t>(phase.data.files.count)) {
         throw plan::PlanError(begin + std::to_string(header.files) + " files: set data.files.count to that number");
     }
-    if (header.largest > phase.data.access.transfer) {
-        throw plan::PlanError(begin + "operations of up to " + std::to_string(header.largest) +
+    if (header.largest_transfer > phase.data.access.transfer) {
+        throw plan::PlanError(begin + "operations of up to " + std::to_string(header.largest_transfer) +
                               " B: set data.access.transfer to that length");
     }
 }
@@ -110,7 +110,7 @@ Footprint compute_replay_footprint(const plan::Plan& plan) {
     for (const plan::Phase& phase : plan.phases) {
         const patterns::OperationListHeader header = patterns::read_operation_list_header(phase.replay_file);
         most.bytes = std::max(most.bytes, header.file_bytes);
-        most.files = header.files;
+        most.file_count = header.files;
     }
     return most;
 }
@@ -134,7 +134,7 @@ Footprint compute_tree_footprint(const plan::Plan& plan, const files::TaskMap& t
             const uint128 of_task = std::min(planned, phase.stop.items.value_or(planned));
             const bool is_counted = !phase.stop.stonewall || counts == StonewallCount::whole_volume;
             const uint128 items = is_counted ? of_task * (meta.shared_single ? 1 : task_count) : 0;
-            live[key] = {items * meta.write, items};
+            live[key] = {items * meta.write_bytes, items};
         } else if (phase.op == plan::Op::remove_items) {
             live.erase(key);
         }
@@ -145,7 +145,8 @@ Footprint compute_tree_footprint(const plan::Plan& plan, const files::TaskMap& t
             items += sum.second;
         }
         most.bytes = static_cast<std::uint64_t>(std::min<uint128>(std::max<uint128>(bytes, most.bytes), UINT64_MAX));
-        most.files = static_cast<std::uint64_t>(std::min<uint128>(std::max<uint128>(items, most.files), UINT64_MAX));
+        most.file_count =
+            static_cast<std::uint64_t>(std::min<uint128>(std::max<uint128>(items, most.file_count), UINT64_MAX));
     }
     return most;
 }
@@ -176,9 +177,9 @@ void check_extent(const plan::Plan& plan, const files::TaskMap& tasks, std::uint
 }
 
 void check_tasks(const plan::Plan& plan, const files::TaskMap& tasks) {
-    if (plan.tasks.active > tasks.all()) {
+    if (plan.tasks.active > tasks.all_tasks()) {
         throw plan::PlanError("plan: tasks.active is " + std::to_string(plan.tasks.active) + ", but there are only " +
-                              std::to_string(tasks.all()) + " tasks");
+                              std::to_string(tasks.all_tasks()) + " tasks");
     }
     for (const plan::Phase& phase : plan.phases) {
         if (phase.shift.by == plan::ShiftBy::list &&
@@ -249,7 +250,7 @@ Footprint compute_footprint(const plan::Plan& plan, const files::TaskMap& tasks,
     const Footprint trees = compute_tree_footprint(plan, tasks, counts);
     const uint128 bytes = of_task * task_count + trees.bytes;
     return {.bytes = static_cast<std::uint64_t>(std::min<uint128>(bytes, UINT64_MAX)),
-            .files = (plan.has_data ? task_count * per_task : 0) + trees.files};
+            .file_count = (plan.has_data ? task_count * per_task : 0) + trees.file_count};
 }
 
 }  // namespace sonde::runs

@@ -15,7 +15,7 @@ enum class StonewallCount { nothing, whole_volume };
 
 /// Largest number of bytes and files of the plan on the target at one time.
 struct Footprint {
-    std::uint64_t bytes = 0, files = 0;
+    std::uint64_t bytes = 0, file_count = 0;
 };
 
 /// Throws plan::PlanError when the plan uses more tasks than exist.

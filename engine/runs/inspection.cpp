@@ -32,7 +32,7 @@ using nlohmann::json;
 
 /// Whether striping is set on each file, because a directory of the user keeps its layout.
 bool stripes_files(const phases::RunContext& context) {
-    return context.plan.target.striping && (context.in_place() || context.manifest.existed_before);
+    return context.plan.target.striping && (context.in_place() || context.manifest.directory_existed_before);
 }
 
 /// Throws when the file system does not support the requested striping.
@@ -57,7 +57,7 @@ void stripe_run_directory(const phases::RunContext& context, const std::string& 
     const plan::Plan& plan = context.plan;
     const bool trees = std::any_of(plan.phases.begin(), plan.phases.end(),
                                    [](const plan::Phase& phase) { return phase.meta.has_value(); });
-    if (plan.target.striping && context.manifest.existed_before && trees) {
+    if (plan.target.striping && context.manifest.directory_existed_before && trees) {
         throw plan::PlanError("target.striping: " + directory.path() +
                               " is there already and keeps the layout that it has: let a plan for names make a "
                               "directory of its own (target.directory)");
@@ -91,7 +91,7 @@ void make_directories_in_place(const files::FileMap& map) {
 std::optional<files::Manifest> load_own_manifest(const files::ConfinedDirectory& directory) {
     try {
         return files::Manifest::load(directory, files::Trust::caller);
-    } catch (const files::UntrustedManifest&) {
+    } catch (const files::UntrustedManifestError&) {
         return std::nullopt;  // make_run_directory() has printed the reason
     }
 }
@@ -149,9 +149,9 @@ void check_space(const phases::RunContext& context) {
     const plan::Plan& plan = context.plan;
     const Footprint growth = compute_growth(context, StonewallCount::nothing);
     if (plan.data.files.across.empty()) {
-        check_target(plan, growth.bytes, growth.files);
+        check_target(plan, growth.bytes, growth.file_count);
     } else {
-        check_across(plan, growth.bytes, growth.files);
+        check_across(plan, growth.bytes, growth.file_count);
     }
 }
 
@@ -189,7 +189,7 @@ void prepare_run_directory(phases::RunContext& context, files::ConfinedDirectory
         make_directories_of_files(directory, files::FileMap(directory.path(), context.plan.data.files, context.tasks),
                                   context.options.stage > 0);
     } catch (...) {
-        if (!manifest.existed_before) {
+        if (!manifest.directory_existed_before) {
             files::remove_run(files::open_run_directories(std::move(directory), manifest.files), manifest, false);
         }
         throw;
@@ -215,7 +215,7 @@ std::string explain_unseen_target(const phases::RunContext& context) {
     for (int i = 0; i < tries; ++i) {
         const std::optional<files::Manifest> manifest =
             files::Manifest::load(context.open_directory(), files::Trust::anybody);
-        if (manifest && manifest->run == context.options.run_id) {
+        if (manifest && manifest->run_id == context.options.run_id) {
             return {};
         }
         nanosleep(&pause, nullptr);
@@ -275,7 +275,7 @@ json inspect_target(phases::RunContext& context, int first_stage) {
             return facts;
         }
         RunDirectory run_directory = make_run_directory(plan, context.options.run_id);
-        context.manifest.existed_before = run_directory.existed_before;
+        context.manifest.directory_existed_before = run_directory.existed_before;
         context.manifest.trees.rules = list_tree_rules_of(run_directory.directory, plan);
         directory = std::move(run_directory.directory);
     }

@@ -24,19 +24,19 @@ struct ProgressSample {
 void write_progress(records::Writer& record, phases::ProgressBoard& board, ranks::Team& team,
                     const std::vector<std::string>& ids, ProgressSample& last) {
     ProgressSample now;
-    now.phase = board.phase.load();
+    now.phase = board.phase_index.load();
     if (now.phase < 0) {
         last = now;
         return;
     }
-    const std::int64_t start = board.start_ns.load();
+    const std::int64_t start = board.timed_part_start_ns.load();
     now.at_ns = meters::Clock::monotonic_ns() - start;
     if (start == 0 || now.at_ns <= 0) {
         return;
     }
     int active = 0;
-    for (int i = 0; i < board.streams.load(); ++i) {
-        const meters::StreamMeter::Live& live = board.meter(i).live;
+    for (int i = 0; i < board.stream_count.load(); ++i) {
+        const meters::StreamMeter::LiveCounters& live = board.meter(i).live_counters;
         now.bytes += live.bytes.load(std::memory_order_relaxed);
         now.operations += live.operations.load(std::memory_order_relaxed);
         active += live.active.load(std::memory_order_relaxed) != 0 ? 1 : 0;
@@ -84,7 +84,7 @@ void write_progress(records::Writer& record, phases::ProgressBoard& board, ranks
         // An open file description of its own: a shared offset would hide what the other process has written.
         const files::RecordFile own_file = file.reopen();
         records::Writer record(own_file.descriptor(), own_file.path(), epoch_ns);
-        record.share_record(&board.turns, records::Writer::Role::monitor);
+        record.share_record(&board.writer_lock, records::Writer::Role::monitor);
         const std::int64_t pause_ms = std::clamp<std::int64_t>(interval_ns / 1'000'000, 1, 3'600'000);
         for (;;) {
             pollfd wait{pipe, POLLIN, 0};
@@ -96,7 +96,7 @@ void write_progress(records::Writer& record, phases::ProgressBoard& board, ranks
                 write_progress(record, board, team, ids, last);
             }
         }
-        if (board.finished.load() == 0) {
+        if (board.is_run_finished.load() == 0) {
             record.share_record(nullptr, records::Writer::Role::monitor);
             record.remove_incomplete_line();
             const bool ending = team.control().stop.load() == ranks::NodeControl::quit_interrupt;

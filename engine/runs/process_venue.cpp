@@ -73,18 +73,18 @@ void adopt_root_state(phases::RunContext& context, const json& facts) {
     context.storage.directory = facts.at("directory");
     files::Manifest& manifest = context.manifest;
     const json common = plan::parse_json(
-        context.team.broadcast(context.is_root() ? plan::serialize_json(json{{"period", manifest.period},
+        context.team.broadcast(context.is_root() ? plan::serialize_json(json{{"period", manifest.payload_period},
                                                                              {"data", manifest.data.to_json()},
                                                                              {"trees", manifest.trees.to_json()}},
                                                                         plan::JsonEncoding::strict_utf8)
                                                  : std::string()));
-    manifest.period = common.at("period");
+    manifest.payload_period = common.at("period");
     manifest.data = files::Dataset::from_json(common.at("data"));
     manifest.files = context.plan.data.files;
     manifest.tasks = context.tasks;
     manifest.has_data = context.plan.has_data;
     if (!context.is_root()) {
-        manifest.trees = files::Forest::from_json(common.at("trees"), context.tasks.all());
+        manifest.trees = files::Forest::from_json(common.at("trees"), context.tasks.all_tasks());
     }
 }
 
@@ -108,7 +108,7 @@ void allocate_board(phases::RunContext& context) {
     const plan::Plan& plan = context.plan;
     const bool has_duplex =
         std::any_of(plan.phases.begin(), plan.phases.end(), [](const auto& p) { return p.op == plan::Op::duplex; });
-    const int streams = context.team.location().local_count * context.tasks.threads * (has_duplex ? 2 : 1);
+    const int streams = context.team.location().local_count * context.tasks.threads_per_process * (has_duplex ? 2 : 1);
     context.shared.board = reinterpret_cast<phases::ProgressBoard*>(
         reuse_board_memory(context, phases::ProgressBoard::bytes_for(streams, plan.observe.max_slices)));
     if (context.team.location().is_leader()) {
@@ -117,9 +117,9 @@ void allocate_board(phases::RunContext& context) {
         context.shared.board->clock = meters::Clock::calibrate();
     }
     context.team.all_true(true);
-    context.team.register_progress(reinterpret_cast<const std::byte*>(&context.shared.board->meter(0).live),
-                                   meters::StreamMeter::bytes_for(plan.observe.max_slices),
-                                   &context.shared.board->streams);
+    context.team.register_progress(reinterpret_cast<const std::byte*>(&context.shared.board->meter(0).live_counters),
+                                   meters::StreamMeter::address_space_bytes(plan.observe.max_slices),
+                                   &context.shared.board->stream_count);
 }
 
 }  // namespace
@@ -151,7 +151,7 @@ json ProcessVenue::open_record_and_inspect() {
             for (const plan::Phase& phase : context_.plan.phases) {
                 largest = std::max(largest, phase.data.access.transfer);
             }
-            context_.manifest.period = payload::period_for(context_.plan.phases.front().data.payload, largest);
+            context_.manifest.payload_period = payload::period_for(context_.plan.phases.front().data.payload, largest);
             context_.manifest.epoch_ns = epoch_ns_;
             facts = inspect_target(context_, std::max(0, context_.options.stage));
             epoch_ns_ = context_.manifest.epoch_ns;
@@ -181,7 +181,7 @@ int ProcessVenue::end_before_start(const json& facts) const {
     return facts.at("code");
 }
 
-std::optional<int> ProcessVenue::open() {
+std::optional<int> ProcessVenue::prepare() {
     const plan::Plan& plan = context_.plan;
     start_time_limit(plan);
     const int used = context_.tasks.tasks();
@@ -206,7 +206,7 @@ RunDescription ProcessVenue::describe_run() {
     if (context_.is_root() && plan::has_object_target(context_.plan.target)) {
         members["store"] = describe_store(context_.plan.target);
     }
-    return {.started = started_, .clock = context_.shared.board->clock.source(), .run_members = members};
+    return {.start_date = started_, .clock_source = context_.shared.board->clock.source(), .run_members = members};
 }
 
 std::vector<ordered_json> ProcessVenue::describe_nodes() {
@@ -230,7 +230,7 @@ void ProcessVenue::begin_phases() {
     for (const plan::Phase& phase : context_.plan.phases) {
         ids.push_back(phase.id);
     }
-    writer_->share_record(&context_.shared.board->turns, records::Writer::Role::engine);
+    writer_->share_record(&context_.shared.board->writer_lock, records::Writer::Role::engine);
     monitor_ = std::make_unique<Monitor>(*context_.shared.board, context_.team, *record_file_, epoch_ns_,
                                          context_.plan.observe.progress, ids);
 }

@@ -18,7 +18,7 @@ class ProcessVenue final : public Venue {
     ProcessVenue(const plan::Plan& plan, const phases::RunOptions& options, ranks::Team& team);
 
     phases::RunContext& context() override { return context_; }
-    std::optional<int> open() override;
+    std::optional<int> prepare() override;
     std::int64_t elapsed_ns() const override;
     RunDescription describe_run() override;
     std::vector<nlohmann::ordered_json> describe_nodes() override;

@@ -38,11 +38,11 @@ bool was_made_by_run(const files::ConfinedDirectory& directory) {
     try {
         const std::optional<files::Manifest> before = files::Manifest::load(directory, files::Trust::caller);
         if (before && before->check_writer_liveness() == files::WriterState::alive) {
-            throw EnvironmentError(directory.path() + " is in use by the run " + before->run + " (process " +
+            throw EnvironmentError(directory.path() + " is in use by the run " + before->run_id + " (process " +
                                    std::to_string(before->pid) + "): wait for it or choose another target.directory");
         }
-        return before && !before->existed_before;
-    } catch (const files::UntrustedManifest& ignored) {
+        return before && !before->directory_existed_before;
+    } catch (const files::UntrustedManifestError& ignored) {
         records::print_error(ignored.what());
         return false;
     }

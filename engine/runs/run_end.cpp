@@ -24,13 +24,13 @@ std::uint64_t remove_unfinished_files(const phases::RunContext& context) {
     if (context.plan.target.device) {
         return removed;  // a device holds no files
     }
-    const int first = context.team.location().process * context.tasks.threads;
+    const int first = context.team.location().process * context.tasks.threads_per_process;
     for (std::size_t i = 0; !context.plan.target.keep && i < context.phases_begun; ++i) {
         const plan::Phase& phase = context.plan.phases[i];
         const files::FileMap map(context.storage.directory, phase.data.files, context.tasks);
-        const bool creates_new = phase.op == plan::Op::write && phase.open == plan::Open::truncate;
-        for (int task = first; creates_new && task < std::min(first + context.tasks.threads, context.tasks.tasks());
-             ++task) {
+        const bool creates_new = phase.op == plan::Op::write && phase.open == plan::OpenMode::truncate;
+        for (int task = first;
+             creates_new && task < std::min(first + context.tasks.threads_per_process, context.tasks.tasks()); ++task) {
             removed += map.is_first_task_of_file(task) && ::unlink(map.path(task, 0).c_str()) == 0 ? 1U : 0U;
         }
     }
@@ -46,7 +46,7 @@ std::string explain_foreign_manifest(const phases::RunContext& context, const fi
     } catch (const std::exception&) {
         return {};
     }
-    return !manifest || manifest->run == context.options.run_id
+    return !manifest || manifest->run_id == context.options.run_id
                ? std::string()
                : directory.path() + " is the directory of another run by now: left alone";
 }
@@ -88,7 +88,7 @@ files::Removal remove_without_team(const phases::RunContext& context) {
     if (!removal.remaining.empty()) {
         return removal;
     }
-    if (context.manifest.existed_before) {
+    if (context.manifest.directory_existed_before) {
         files::Manifest::remove(directory);  // the data stays, and `clean` must not remove it
     }
     return removal;
@@ -104,12 +104,12 @@ files::Removal remove_run_files(phases::RunContext& context, int code) {
     }
     files::Removal removal;
     const ranks::ProcessLocation& location = context.team.location();
-    const int first = location.process * context.tasks.threads;
-    const files::Removal own_manifest =
-        files::remove_files(context.storage.directory, context.manifest, first, first + context.tasks.threads);
+    const int first = location.process * context.tasks.threads_per_process;
+    const files::Removal own_manifest = files::remove_files(context.storage.directory, context.manifest, first,
+                                                            first + context.tasks.threads_per_process);
     context.shared.board->files_removed.fetch_add(
-        own_manifest.files +
-        files::remove_items(context.storage.directory, context.manifest, first, first + context.tasks.threads));
+        own_manifest.files + files::remove_items(context.storage.directory, context.manifest, first,
+                                                 first + context.tasks.threads_per_process));
     const std::uint64_t files_left = context.team.reduce_maximum(own_manifest.remaining.size());
     const std::string sum = context.team.reduce_text(
         std::to_string(context.shared.board->files_removed.load()),
@@ -164,7 +164,7 @@ ordered_json end_line(const phases::Outcome& outcome, const std::optional<files:
         end["files_removed"] = removal->files;
         end["files_left"] = ordered_json::array();
         for (const std::string& path : removal->remaining) {
-            end["files_left"].push_back(records::json_text(path));
+            end["files_left"].push_back(records::to_json_text(path));
         }
     }
     return end;
@@ -174,7 +174,7 @@ ordered_json failed_end_line(int code, const std::string& text, std::int64_t ela
     return {{"status", "failed"},
             {"exit_code", code},
             {"seconds", static_cast<double>(elapsed_ns) / 1e9},
-            {"text", records::json_text(text)}};
+            {"text", records::to_json_text(text)}};
 }
 
 void print_outcome(const phases::Outcome& outcome, const files::Removal& removal, const std::string& trouble) {

@@ -18,8 +18,8 @@ namespace sonde::runs {
 
 /// Members of the `run` line that depend on the venue.
 struct RunDescription {
-    std::string started;                 ///< UTC, ISO 8601
-    std::string clock;                   ///< source of all times
+    std::string start_date;              ///< UTC, ISO 8601
+    std::string clock_source;            ///< source of all times
     nlohmann::ordered_json run_members;  ///< further members that only this venue writes; an object
 };
 
@@ -34,7 +34,7 @@ class Venue {
     /// The run that is executed: plan, options, team, and the state of the run.
     virtual phases::RunContext& context() = 0;
     /// Opens the record and prepares the run. Returns an exit code when the run does not begin.
-    virtual std::optional<int> open() = 0;
+    virtual std::optional<int> prepare() = 0;
     /// ns since time 0 of the record.
     virtual std::int64_t elapsed_ns() const = 0;
     /// At the root.

@@ -29,7 +29,7 @@ TreatmentResult apply_command(const TreatmentRequest& context) {
 }  // namespace
 
 extern const TreatmentKind command_treatment;
-const TreatmentKind command_treatment{.capability = {.name = "command", .missing = missing_command},
+const TreatmentKind command_treatment{.capability = {.name = "command", .explain_missing_member = missing_command},
                                       .apply = apply_command};
 
 }  // namespace sonde::treatments

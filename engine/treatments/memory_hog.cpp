@@ -119,7 +119,7 @@ TreatmentResult apply_hog(const TreatmentRequest& context) {
 }  // namespace
 
 extern const TreatmentKind memory_hog_treatment;
-const TreatmentKind memory_hog_treatment{.capability = {.name = "memory_hog", .missing = missing_fraction},
-                                         .apply = apply_hog};
+const TreatmentKind memory_hog_treatment{
+    .capability = {.name = "memory_hog", .explain_missing_member = missing_fraction}, .apply = apply_hog};
 
 }  // namespace sonde::treatments

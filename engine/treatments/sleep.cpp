@@ -23,6 +23,7 @@ TreatmentResult apply_sleep(const TreatmentRequest& context) {
 }  // namespace
 
 extern const TreatmentKind sleep_treatment;
-const TreatmentKind sleep_treatment{.capability = {.name = "sleep", .missing = missing_time}, .apply = apply_sleep};
+const TreatmentKind sleep_treatment{.capability = {.name = "sleep", .explain_missing_member = missing_time},
+                                    .apply = apply_sleep};
 
 }  // namespace sonde::treatments

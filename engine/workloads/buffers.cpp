@@ -20,27 +20,27 @@ std::uint64_t round_up(std::uint64_t bytes) {
 
 /// Bytes for writes and reads in each area, and for the expected content that follows all areas.
 struct BufferParts {
-    BufferParts(const Buffers::Needs& needs, std::uint64_t period)
+    BufferParts(const Buffers::Setup& needs, std::uint64_t period)
         : base_storage(PayloadImage::choose_base_storage(period, needs.max_length,
                                                          static_cast<std::uint64_t>(needs.tasks) * needs.slots)),
           // Verification stops the clock, so its copies are in no rate.
-          expected_base_storage(PayloadImage::choose_base_storage(period, needs.max_length, all)),
+          expected_base_storage(PayloadImage::choose_base_storage(period, needs.max_length, total)),
           write(needs.writes ? PayloadImage::memory_for(period, needs.max_length, base_storage) : 0),
           read(needs.reads ? round_up(needs.max_length) : 0),
           expected(needs.verify ? PayloadImage::memory_for(period, needs.max_length, expected_base_storage) : 0) {}
-    static constexpr std::uint64_t all = ~0ULL;
+    static constexpr std::uint64_t total = ~0ULL;
     PayloadImage::BaseStorage base_storage, expected_base_storage;
     std::uint64_t write, read, expected;
 };
 
 }  // namespace
 
-std::uint64_t Buffers::Needs::compute_bytes_per_task(std::uint64_t period) const {
+std::uint64_t Buffers::Setup::compute_bytes_per_task(std::uint64_t period) const {
     const BufferParts parts(*this, period);
     return (parts.write + parts.read) * slots + parts.expected;
 }
 
-Buffers::Buffers(const payload::PayloadBase& base, const Needs& needs)
+Buffers::Buffers(const payload::PayloadBase& base, const Setup& needs)
     : size_(std::max<std::uint64_t>(needs.compute_bytes_per_task(base.period()), 1)) {
     const BufferParts parts(needs, base.period());
     const std::uint64_t area = parts.write + parts.read;

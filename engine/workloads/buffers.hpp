@@ -14,7 +14,7 @@ class Buffers {
  public:
     /// Memory of a task: `slots` areas. An area for writes holds a payload image; one for reads holds the
     /// longest operation. To verify takes one image more.
-    struct Needs {
+    struct Setup {
         std::size_t slots = 1;
         std::uint64_t max_length = 0;  ///< bytes of the longest operation
         bool writes = false, reads = false, verify = false;
@@ -24,7 +24,7 @@ class Buffers {
         /// Bytes of one task.
         std::uint64_t compute_bytes_per_task(std::uint64_t period) const;
     };
-    Buffers(const payload::PayloadBase& base, const Needs& needs);
+    Buffers(const payload::PayloadBase& base, const Setup& needs);
     ~Buffers();
     Buffers(const Buffers&) = delete;
     Buffers& operator=(const Buffers&) = delete;

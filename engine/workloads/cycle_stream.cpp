@@ -15,7 +15,7 @@ CycleStream<Time>::CycleStream(const StreamJob& job, ranks::Team& team, const me
       name_operations_(*this->channel_->name_operations()),
       buffers_(std::move(buffers)),
       replacements_(tree_.parts.empty() ? 0 : tree_.shape.copies()),
-      length_(static_cast<std::uint32_t>(meta_.write)) {
+      length_(static_cast<std::uint32_t>(meta_.write_bytes)) {
     // Packets begin at pages, as O_DIRECT wants it.
     constexpr std::size_t page = 4096;
     const std::size_t each = (length_ + page - 1) / page * page;
@@ -50,7 +50,7 @@ void CycleStream<Time>::prepare_round(std::uint64_t round) {
 /// Short waits spin: a sleep takes longer than what they are in proportion to.
 template <class Time>
 void CycleStream<Time>::wait_for(std::uint64_t ticks) {
-    const auto wait = static_cast<std::uint64_t>(static_cast<double>(ticks) * meta_.cycle.wait);
+    const auto wait = static_cast<std::uint64_t>(static_cast<double>(ticks) * meta_.cycle.wait_factor);
     constexpr std::uint64_t worth_sleeping_ns = 10'000'000;
     const std::uint64_t ns = this->time_.duration_ns(wait);
     if (this->channel_->advance_virtual_time(static_cast<std::int64_t>(ns))) {
@@ -62,7 +62,7 @@ void CycleStream<Time>::wait_for(std::uint64_t ticks) {
         return;
     }
     const std::uint64_t until = this->now() + wait;
-    while (this->now() < until && !this->job_.backend->traits.virtual_time) {
+    while (this->now() < until && !this->job_.backend->traits.supports_virtual_time) {
     }
 }
 
@@ -82,7 +82,7 @@ bool CycleStream<Time>::time_call(unsigned kind, const char* operation, const st
     ++this->operations_done_;
     this->bytes_done_ += length;
     is_deadline_passed_ = this->count_operation(from, to, length) || is_deadline_passed_;
-    if (meta_.cycle.wait > 0) {
+    if (meta_.cycle.wait_factor > 0) {
         wait_for(to - from);
     }
     return true;
@@ -97,7 +97,7 @@ void CycleStream<Time>::verify_item(const ItemReplacement& turn, std::int64_t go
     const auto first = std::mismatch(right.begin(), right.begin() + got, data).first;
     const auto offset = static_cast<std::uint64_t>(first - right.begin());
     if (offset < length_) {
-        ++this->meter_.mismatches;
+        ++this->meter_.mismatch_count;
         this->report_error(turn.old_path, "verify", 0, offset,
                            std::string(got < length_ && offset == static_cast<std::uint64_t>(got)
                                            ? "nothing: the file ends there"
@@ -111,8 +111,9 @@ void CycleStream<Time>::verify_item(const ItemReplacement& turn, std::int64_t go
 
 template <class Time>
 bool CycleStream<Time>::replace_item(const ItemReplacement& turn) {
-    const backends::StatOptions options{meta_.lookup != plan::StatCall::lstat, meta_.lookup == plan::StatCall::statx,
-                                        meta_.fields, meta_.freshness};
+    const backends::StatOptions options{meta_.stat_call != plan::StatCall::lstat,
+                                        meta_.stat_call == plan::StatCall::statx, meta_.statx_fields,
+                                        meta_.statx_sync_flag};
     const char* path = tree_.to_relative_path(turn.old_path);
     if (!time_call(meters::kind_stat, "stat", turn.old_path, 0,
                    [&]() -> std::int64_t { return name_operations_.stat_entry(tree_.directory, path, options); })) {
@@ -131,7 +132,7 @@ bool CycleStream<Time>::replace_item(const ItemReplacement& turn) {
     if (this->job_.verify) {
         verify_item(turn, got);
     }
-    if (meta_.cycle.keep) {
+    if (meta_.cycle.inspects_only) {
         return true;
     }
     if (!time_call(meters::kind_remove, "remove", turn.old_path, 0,
@@ -179,7 +180,7 @@ bool CycleStream<Time>::run_pass(std::uint64_t /*pass*/) {
         }
     }
     this->meter_.next_operation = next * calls_per_round();
-    this->meter_.files_done = next * replacements_.size();
+    this->meter_.completed_files = next * replacements_.size();
     this->meter_.file_operations = this->operations_done_;
     this->meter_.parts_of_work[meters::part_transfer].add(this->ns_since_phase_start(from),
                                                           this->ns_since_phase_start(this->now()));

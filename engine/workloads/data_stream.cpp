@@ -9,7 +9,7 @@ namespace sonde::workloads {
 /// One pass over all files of the stream. False when the stream is to end.
 template <class Time>
 bool DataStream<Time>::run_pass(std::uint64_t pass) {
-    for (std::uint64_t k = 0; k < job_.files; ++k) {
+    for (std::uint64_t k = 0; k < job_.file_count; ++k) {
         try {
             if (!run_file(job_.make_file_job(k), pass)) {
                 return false;
@@ -24,7 +24,7 @@ bool DataStream<Time>::run_pass(std::uint64_t pass) {
 
 template <class Time>
 bool DataStream<Time>::run_file(const FileJob& file, std::uint64_t pass) {
-    const bool reopen = job_.files > 1;
+    const bool reopen = job_.file_count > 1;
     if ((pass == 0 || reopen) && !open(file, pass)) {
         return false;
     }
@@ -38,7 +38,7 @@ bool DataStream<Time>::run_file(const FileJob& file, std::uint64_t pass) {
     }
     const bool closed = sync_and_close(file, more);
     if (is_complete && closed && pass == 0) {
-        ++meter_.files_done;
+        ++meter_.completed_files;
     }
     return is_complete && closed;
 }
@@ -55,15 +55,15 @@ bool DataStream<Time>::open(const FileJob& file, std::uint64_t pass) {
     request.no_follow = file.no_follow;
     request.root = job_.root;
     request.relative_path_begin = job_.relative_path_begin;
-    request.device = job_.device;
-    request.size = file.size;
+    request.device = job_.device_number;
+    request.size = file.complete_size;
     request.blocks = {file.geometry.first_block_offset(), file.geometry.bytes_per_block(),
                       file.geometry.block_distance()};
     if (!this->open_file(request)) {
         return false;
     }
     if (job_.writes) {
-        buffers_->set_origin({file.number, job_.generation, static_cast<std::uint32_t>(file.owner)});
+        buffers_->set_origin({file.file_number, job_.generation, static_cast<std::uint32_t>(file.owner)});
     }
     if (job_.query_stripes && !file.geometry.has_sizes()) {
         query_layout(file);
@@ -114,9 +114,9 @@ bool DataStream<Time>::transfer_operations(const FileJob& file, std::uint64_t pa
     const std::uint64_t from = now();
     std::uint64_t next = 0;
     LoopEnd end = LoopEnd::finished;
-    while (next < file.operations) {
+    while (next < file.operation_count) {
         const std::uint64_t before = operations_done_;
-        const std::uint64_t to = next + std::min(file.operations - next, wearout_target_ - operations_done_);
+        const std::uint64_t to = next + std::min(file.operation_count - next, wearout_target_ - operations_done_);
         end = depth_ > 1 ? run_queued_loop(file, next, to, pass) : run_synchronous_loop(file, next, to, pass);
         publish_all_counts();
         next += operations_done_ - before;
@@ -140,7 +140,7 @@ bool DataStream<Time>::transfer_operations(const FileJob& file, std::uint64_t pa
         }
     }
     meter_.parts_of_work[meters::part_transfer].add(ns_since_phase_start(from), ns_since_phase_start(now()));
-    return end == LoopEnd::finished && next == file.operations && !failed_;
+    return end == LoopEnd::finished && next == file.operation_count && !failed_;
 }
 
 template <class Time>

@@ -49,9 +49,9 @@ bool FileStream<Time>::run_pass(std::uint64_t pass) {
     const std::uint64_t from = this->now();
     std::uint64_t next = 0;
     bool succeeded = true;
-    while (succeeded && next < this->job_.files && this->operations_done_ < this->wearout_target_) {
+    while (succeeded && next < this->job_.file_count && this->operations_done_ < this->wearout_target_) {
         const std::uint64_t remaining = this->wearout_target_ - this->operations_done_;
-        succeeded = run_batch(next, next + std::min(this->job_.files - next, remaining));
+        succeeded = run_batch(next, next + std::min(this->job_.file_count - next, remaining));
         if (!succeeded && !this->failed_ && !this->should_stop() && this->must_wear_out()) {
             this->continue_to_wearout_target();
             succeeded = true;
@@ -59,11 +59,11 @@ bool FileStream<Time>::run_pass(std::uint64_t pass) {
     }
     if (pass == 0) {
         this->meter_.next_operation = next;
-        this->meter_.files_done = next;
+        this->meter_.completed_files = next;
     }
     this->meter_.parts_of_work[meters::part_transfer].add(this->ns_since_phase_start(from),
                                                           this->ns_since_phase_start(this->now()));
-    return succeeded && next == this->job_.files;
+    return succeeded && next == this->job_.file_count;
 }
 
 template class FileStream<MachineClock>;

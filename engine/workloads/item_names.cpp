@@ -26,7 +26,7 @@ std::size_t longest_path(const TreeJob& job) {
 std::size_t longest_stem(const TreeJob& job) {
     std::size_t longest = 0;
     for (const TreePart& part : job.parts) {
-        longest = std::max(longest, part.stem.size());
+        longest = std::max(longest, part.item_stem.size());
     }
     return longest;
 }
@@ -38,12 +38,13 @@ ItemNames::ItemNames(const TreeJob& job, const plan::Meta& meta, backends::NameO
     const bool single_holder = job.shape.copies() * job.shape.item_directories() == 1;
     const bool in_order =
         meta.order == plan::SelectOrder::creation && job.shape.items_per_dir() >= min_items_to_open_directory;
-    names_are_relative_ = meta.paths == plan::PathKind::relative && (single_holder || (in_order && !single_directory));
+    names_are_relative_ =
+        meta.path_kind == plan::PathKind::relative && (single_holder || (in_order && !single_directory));
     const std::size_t before = names_are_relative_ ? 0 : longest_path(job) + job.root.size() + 2;
     const std::size_t width = before + longest_stem(job) + digits;
-    memory_.resize(width * batch_size);
+    name_memory_.resize(width * batch_size);
     for (std::size_t k = 0; k < batch_size; ++k) {
-        slots_[k].text = memory_.data() + k * width;
+        slots_[k].text = name_memory_.data() + k * width;
     }
 }
 
@@ -56,13 +57,13 @@ ItemNames::~ItemNames() {
 void ItemNames::select_part(const TreePart& part, std::uint64_t first) {
     part_ = &part;
     part_first_ = first;
-    const std::uint64_t items = std::max<std::uint64_t>(1, part.items);
+    const std::uint64_t items = std::max<std::uint64_t>(1, part.item_count);
     const std::uint64_t key = patterns::mix64(meta_.seed) + static_cast<std::uint64_t>(part.owner);
     if (meta_.order == plan::SelectOrder::permute || meta_.order == plan::SelectOrder::zipf) {
         permutation_.emplace(items, key);
     }
     if (meta_.order == plan::SelectOrder::zipf) {
-        zipf_.emplace(items, meta_.exponent, key);
+        zipf_.emplace(items, meta_.zipf_exponent, key);
     }
 }
 
@@ -74,11 +75,11 @@ std::uint64_t ItemNames::select_item(std::uint64_t index, std::uint64_t pass) co
             return (*permutation_)(index);
         case plan::SelectOrder::replace: {
             const std::uint64_t key = patterns::mix64(meta_.seed) + static_cast<std::uint64_t>(part_->owner);
-            return patterns::scale_to_range(patterns::mix64(patterns::mix64(key + pass) + index), part_->items);
+            return patterns::scale_to_range(patterns::mix64(patterns::mix64(key + pass) + index), part_->item_count);
         }
         case plan::SelectOrder::zipf:
             // The favorites lie all over the tree, not in its first directory.
-            return (*permutation_)((*zipf_)(pass * part_->items + index) - 1);
+            return (*permutation_)((*zipf_)(pass * part_->item_count + index) - 1);
     }
     return index;
 }
@@ -86,8 +87,8 @@ std::uint64_t ItemNames::select_item(std::uint64_t index, std::uint64_t pass) co
 std::uint64_t ItemNames::item_of_window(std::uint64_t index) const noexcept {
     const plan::ItemWindow& window = *meta_.window;
     const std::uint64_t places = job_.shape.copies() * job_.shape.item_directories();
-    const std::uint64_t holder = window.across ? index % places : index / window.count;
-    const std::uint64_t number = window.across ? index / places : index % window.count;
+    const std::uint64_t holder = window.alternates_directories ? index % places : index / window.count;
+    const std::uint64_t number = window.alternates_directories ? index / places : index % window.count;
     return holder * job_.shape.items_per_dir() + window.first + number;
 }
 
@@ -124,11 +125,11 @@ void ItemNames::write_name(NameSlot& slot, std::uint64_t item) {
     if (slot.part != part_ || slot.directory != directory) {
         scratch_.clear();
         if (!names_are_relative_) {
-            scratch_ = meta_.paths == plan::PathKind::full ? job_.root + "/" : std::string();
+            scratch_ = meta_.path_kind == plan::PathKind::full ? job_.root + "/" : std::string();
             job_.shape.append_path(scratch_, part_->branch, position.copy, position.directory);
             scratch_ += '/';
         }
-        scratch_ += part_->stem;
+        scratch_ += part_->item_stem;
         std::memcpy(slot.text, scratch_.data(), scratch_.size());
         slot.prefix = scratch_.size();
         slot.part = part_;
@@ -139,19 +140,19 @@ void ItemNames::write_name(NameSlot& slot, std::uint64_t item) {
 }
 
 std::int64_t ItemNames::make_names(std::uint64_t next, std::uint64_t to, std::uint64_t pass) {
-    if (part_ == nullptr || next < part_first_ || next >= part_first_ + part_->items) {
+    if (part_ == nullptr || next < part_first_ || next >= part_first_ + part_->item_count) {
         std::uint64_t first = 0;
         for (const TreePart& part : job_.parts) {
-            if (next < first + part.items) {
+            if (next < first + part.item_count) {
                 select_part(part, first);
                 break;
             }
-            first += part.items;
+            first += part.item_count;
         }
     }
     const std::uint64_t index = next - part_first_;
     // `next` is an item of one of the parts. NOLINTNEXTLINE(clang-analyzer-core.NullDereference)
-    std::uint64_t count = std::min<std::uint64_t>({batch_size, to - next, part_->items - index});
+    std::uint64_t count = std::min<std::uint64_t>({batch_size, to - next, part_->item_count - index});
     if (names_are_relative_) {
         const std::uint64_t per_dir = job_.shape.items_per_dir();
         if (meta_.order == plan::SelectOrder::creation) {
@@ -161,7 +162,7 @@ std::int64_t ItemNames::make_names(std::uint64_t next, std::uint64_t to, std::ui
         if (const std::int64_t failed = open_item_directory(position.copy, position.directory); failed < 0) {
             return failed;
         }
-    } else if (meta_.paths == plan::PathKind::relative && !is_directory_open_) {
+    } else if (meta_.path_kind == plan::PathKind::relative && !is_directory_open_) {
         if (const std::int64_t failed = open_item_directory(0, 0); failed < 0) {
             return failed;
         }
@@ -174,7 +175,7 @@ std::int64_t ItemNames::make_names(std::uint64_t next, std::uint64_t to, std::ui
 }
 
 std::string ItemNames::path(std::size_t k) const {
-    std::string path = meta_.paths == plan::PathKind::full ? std::string() : job_.root + "/";
+    std::string path = meta_.path_kind == plan::PathKind::full ? std::string() : job_.root + "/";
     if (names_are_relative_) {
         const patterns::TreeShape::ItemPosition position = job_.shape.locate_item(slots_[k].item);
         job_.shape.append_path(path, part_->branch, position.copy, position.directory);

@@ -56,7 +56,7 @@ class ItemNames {
     const plan::Meta& meta_;
     backends::NameOperations& name_operations_;
     bool names_are_relative_;
-    std::vector<char> memory_;
+    std::vector<char> name_memory_;
     std::vector<NameSlot> slots_;
     const TreePart* part_ = nullptr;
     std::uint64_t part_first_ = 0;

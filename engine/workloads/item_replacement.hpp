@@ -20,7 +20,7 @@ struct ItemReplacement {
 
 /// Calls of one turn: stat and read, and unless items are kept remove and create.
 constexpr std::uint64_t calls_per_replacement(const plan::Cycle& cycle) {
-    return cycle.keep ? 2 : 4;
+    return cycle.inspects_only ? 2 : 4;
 }
 
 /// Sets the replacement of task `task` of `tasks` in round `round` (from 0) and copy `copy` of the tree. Allocates only

@@ -22,8 +22,9 @@ void DataStream<Time>::choose_directions(std::span<bool> writes, const FileJob& 
     const auto threshold = static_cast<std::uint64_t>(job_.read_ratio * 0x1p53);
     // The key has the number of the file: without it, a task with one operation in each of many files would only read
     // or only write.
-    const std::uint64_t key = patterns::mix64(job_.phase->data.access.seed + pass * 0x9e37U) ^
-                              patterns::mix64(patterns::mix64(file.number) + static_cast<std::uint64_t>(job_.task));
+    const std::uint64_t key =
+        patterns::mix64(job_.phase->data.access.seed + pass * 0x9e37U) ^
+        patterns::mix64(patterns::mix64(file.file_number) + static_cast<std::uint64_t>(job_.task));
     for (std::size_t k = 0; k < writes.size(); ++k) {
         writes[k] = (patterns::mix64(key + first + k) >> 11U) >= threshold;
     }
@@ -183,7 +184,7 @@ typename DataStream<Time>::LoopEnd DataStream<Time>::run_queued_loop(const FileJ
             slot.operation = {.offset = offset,
                               .buffer = nullptr,
                               .length = length,
-                              .file = 0,
+                              .file_index = 0,
                               .is_write = write,
                               .reserved = 0,
                               .slot = free.back()};
@@ -269,7 +270,7 @@ std::optional<payload::Mismatch> DataStream<Time>::compare_with_later_generation
         const std::uint64_t length = std::min<std::uint64_t>(payload::granule_bytes, operation.length - begin);
         const std::uint64_t present = got > begin ? got - begin : 0;
         const auto compare_with = [&](std::uint64_t version) {
-            expected.set_origin({file.number, version, writer});
+            expected.set_origin({file.file_number, version, writer});
             return payload::compare(expected, operation.buffer + begin, operation.offset + begin, length, present);
         };
         if (compare_with(job_.generation)) {
@@ -286,13 +287,13 @@ void DataStream<Time>::verify(const FileJob& file, std::uint64_t index, const Io
     const std::uint64_t from = time_.read_ticks();
     std::uint64_t generation = 0;
     for (const WrittenGeneration& written : file.generations) {
-        if (index < written.operations) {
+        if (index < written.operation_count) {
             generation = written.generation;
             break;
         }
     }
     payload::PayloadImage& expected = buffers_->expected();
-    expected.set_origin({file.number, generation, static_cast<std::uint32_t>(file.owner)});
+    expected.set_origin({file.file_number, generation, static_cast<std::uint32_t>(file.owner)});
     meter_.checked_bytes += operation.length;
     const auto present = static_cast<std::uint64_t>(std::max<std::int64_t>(0, got));
     auto wrong = payload::compare(expected, operation.buffer, operation.offset, operation.length, present);
@@ -300,12 +301,12 @@ void DataStream<Time>::verify(const FileJob& file, std::uint64_t index, const Io
         wrong = compare_with_later_generation(file, operation, generation, present);
     }
     if (wrong) {
-        ++meter_.mismatches;
+        ++meter_.mismatch_count;
         const int writer = file.find_writer(wrong->offset);
         const std::string by = writer < 0 ? "" : "written by task " + std::to_string(writer) + ", ";
         report_error(file.path, "verify", 0, wrong->offset,
-                     std::string(payload::text(wrong->kind)) + ": " + wrong->describe_mismatch + " (expected: " + by +
-                         "generation " + std::to_string(generation) + ")");
+                     std::string(payload::kind_name(wrong->kind)) + ": " + wrong->describe_mismatch +
+                         " (expected: " + by + "generation " + std::to_string(generation) + ")");
     }
     const std::uint64_t spent = time_.read_ticks() - from;
     paused_ticks_ += spent;

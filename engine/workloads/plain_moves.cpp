@@ -50,8 +50,8 @@ IoRequest make_io_request(bool write, std::byte* buffer, std::uint32_t length, s
 template <class Time>
 struct ChannelPath {
     backends::Channel& channel;
-    Time time;
-    std::uint64_t now() const noexcept { return time.read_ticks(); }
+    Time clock;
+    std::uint64_t now() const noexcept { return clock.read_ticks(); }
     template <bool write>
     std::int64_t transfer(std::byte* buffer, std::uint32_t length, std::uint64_t offset) const noexcept {
         return channel.transfer(make_io_request(write, buffer, length, offset));

@@ -36,7 +36,7 @@ ReplayStream<Time>::ReplayStream(const StreamJob& job, ranks::Team& team, const 
                                  std::unique_ptr<Buffers> buffers)
     : TimedStream<Time>(job, team, clock, meter, std::move(channel)),
       list_(*job.replay),
-      files_(job.files),
+      files_(job.file_count),
       buffers_(std::move(buffers)) {
     for (const ListedOperation& operation : list_.operations) {
         backends::OpenRequest& request = files_[operation.file];
@@ -66,7 +66,7 @@ void ReplayStream<Time>::wait_think_time(std::uint64_t ns) noexcept {
         const timespec length{0, static_cast<long>(left_ns)};
         ::nanosleep(&length, nullptr);
     }
-    while (this->now() < until && !this->job_.backend->traits.virtual_time && !this->should_stop()) {
+    while (this->now() < until && !this->job_.backend->traits.supports_virtual_time && !this->should_stop()) {
     }
 }
 
@@ -74,7 +74,7 @@ void ReplayStream<Time>::wait_think_time(std::uint64_t ns) noexcept {
 template <class Time>
 std::int64_t ReplayStream<Time>::transfer(const ListedOperation& operation, std::byte* buffer) noexcept {
     IoRequest request;
-    request.file = operation.handle;
+    request.file_index = operation.handle;
     request.is_write = operation.kind == ReplayCall::write;
     std::uint32_t done = 0;
     do {

@@ -26,16 +26,16 @@ namespace sonde::workloads {
 /// The data of one file as earlier phases left it, newest first: operations below `operations` carry `generation`.
 struct WrittenGeneration {
     std::uint64_t generation = 0;
-    std::uint64_t operations = 0;
+    std::uint64_t operation_count = 0;
 };
 
 /// One file as one stream uses it.
 struct FileJob {
     std::string path;
-    std::uint64_t number = 0;
+    std::uint64_t file_number = 0;
     patterns::Geometry geometry;
-    std::uint64_t operations = 0;                ///< how many of the geometry's operations may be done in a pass
-    std::uint64_t size = 0;                      ///< bytes of the whole file when complete
+    std::uint64_t operation_count = 0;           ///< how many of the geometry's operations may be done in a pass
+    std::uint64_t complete_size = 0;             ///< bytes of the whole file when complete
     std::vector<WrittenGeneration> generations;  ///< reads: for verification; empty: what is right is not known
     bool create = false, truncate = false, exclusive = false;
     /// Returns the task that wrote a byte of the file, for error messages; -1 if unknown.
@@ -51,11 +51,11 @@ struct StreamJob {
     const backends::Backend* backend = nullptr;
     int task = 0, tasks = 1;
     int tasks_on_node = 1;
-    int stream = 0;  ///< number among the streams of this process: its place at barriers
+    int stream_index = 0;  ///< number among the streams of this process: its place at barriers
     bool writes = false, reads = false;
     double read_ratio = 0;         ///< when both
     std::uint64_t generation = 0;  ///< of what is written
-    std::uint64_t files = 0;
+    std::uint64_t file_count = 0;
     std::function<FileJob(std::uint64_t)> make_file_job;
     /// The run's directory that holds all files of this stream; empty: the plan names each file.
     std::string root_path;
@@ -63,7 +63,7 @@ struct StreamJob {
     backends::Directory root = backends::current_directory;
     /// Length of the root's name in each path, with the slash after it; npos: the root was removed.
     std::size_t relative_path_begin = 0;
-    std::uint64_t device = 0;  ///< number of the block device that the files must be; 0 = they are files
+    std::uint64_t device_number = 0;  ///< number of the block device that the files must be; 0 = they are files
     /// Path of the k-th file into a string that is used again and again (operations by name).
     std::function<void(std::uint64_t, std::string&)> set_path;
     std::shared_ptr<TreeJob> tree;  ///< operations on a tree; `files` is then how many operations
@@ -72,10 +72,10 @@ struct StreamJob {
     bool shared_file = false;
     bool verify = false;
     bool intra_barriers = false;
-    bool timed = true;  ///< false: verification pass, no stop rules
+    bool is_timed = true;  ///< false: verification pass, no stop rules
     int max_slices = 512;
     std::int64_t slice_ns = 1'000'000;  ///< first width of a slice
-    const void* mpi = nullptr;
+    const void* mpi_module = nullptr;
     /// Where the buffers of this stream lie, one over the other with those of all streams that have the same: for a
     /// backend that moves no bytes. Empty: each has its own.
     std::span<std::byte> memory;

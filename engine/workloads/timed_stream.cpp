@@ -13,12 +13,12 @@ void TimedStream<Time>::begin_timing() {
     time_.refresh();
     phase_start_tick_ = time_.phase_start_tick();
     const plan::Stop& stop = job_.phase->stop;
-    if (job_.timed) {
+    if (job_.is_timed) {
         const auto ticks_at = [this](plan::Nanoseconds ns) {
             return phase_start_tick_ + time_.ticks_of(static_cast<std::uint64_t>(ns));
         };
         deadline_tick_ = stop.time ? ticks_at(*stop.time) : stop.stonewall ? ticks_at(*stop.stonewall) : no_tick;
-        min_time_ = stop.min_time ? ticks_at(*stop.min_time) : 0;
+        min_end_tick_ = stop.min_time ? ticks_at(*stop.min_time) : 0;
         stops_with_first_task_ = stop.first_done;
     }
     slices_.begin(meter_.slice_bytes(), meter_.slice_operations(job_.max_slices),
@@ -58,7 +58,7 @@ template <class Time>
 void TimedStream<Time>::run() {
     begin_timing();
     const meters::CpuTime before = meters::read_thread_cpu_time();
-    meter_.live.active.store(1, std::memory_order_relaxed);
+    meter_.live_counters.active.store(1, std::memory_order_relaxed);
     std::uint64_t pass = 0;
     while (run_pass(pass) && needs_another_pass()) {
         ++pass;
@@ -72,7 +72,7 @@ void TimedStream<Time>::run() {
     meter_.user_ns = after.user_ns - before.user_ns;
     meter_.system_ns = after.system_ns - before.system_ns;
     meter_.finished_ns = ns_since_phase_start(now());
-    meter_.live.active.store(0, std::memory_order_relaxed);
+    meter_.live_counters.active.store(0, std::memory_order_relaxed);
     if (stops_with_first_task_ && !failed_) {
         control_.is_first_task_done.store(1, std::memory_order_relaxed);
     }
@@ -88,10 +88,10 @@ void TimedStream<Time>::run() {
 
 template <class Time>
 bool TimedStream<Time>::needs_another_pass() const {
-    if (failed_ || should_stop() || !job_.timed || deadline_passed_ || operations_done_ == 0) {
+    if (failed_ || should_stop() || !job_.is_timed || deadline_passed_ || operations_done_ == 0) {
         return false;
     }
-    return job_.phase->stop.time.has_value() || now() < min_time_;
+    return job_.phase->stop.time.has_value() || now() < min_end_tick_;
 }
 
 template <class Time>
@@ -99,23 +99,23 @@ void TimedStream<Time>::continue_to_wearout_target() {
     wearout_ended_ = true;
     if (job_.intra_barriers && intra_barriers_passed_ == 0) {
         ++intra_barriers_passed_;  // this one never came to its transfers; the others have met before theirs
-        if (!team_.wait_for_all(job_.stream)) {
+        if (!team_.wait_for_all(job_.stream_index)) {
             return;
         }
     }
     std::uint64_t target = control_.wearout_target.load();
     while (target < operations_done_ && !control_.wearout_target.compare_exchange_weak(target, operations_done_)) {
     }
-    if (!team_.wait_for_all(job_.stream)) {
+    if (!team_.wait_for_all(job_.stream_index)) {
         return;
     }
-    if (job_.stream == 0) {
+    if (job_.stream_index == 0) {
         const std::uint64_t most = team_.reduce_maximum(control_.wearout_target.load());
         if (team_.location().is_leader()) {
             control_.wearout_target.store(most);
         }
     }
-    if (!team_.wait_for_all(job_.stream)) {
+    if (!team_.wait_for_all(job_.stream_index)) {
         return;
     }
     wearout_target_ = std::max(control_.wearout_target.load(), operations_done_);
@@ -196,7 +196,7 @@ template <class Time>
 void TimedStream<Time>::fail_operation(const std::string& path, const char* operation, int code,
                                        std::uint64_t offset) noexcept {
     failed_ = true;
-    ++meter_.failed;
+    ++meter_.failed_operations;
     report_error(path, operation, code, offset, channel_->last_error_text());
     std::uint32_t running = 0;
     control_.stop.compare_exchange_strong(running, ranks::NodeControl::quit_error);
@@ -205,7 +205,7 @@ void TimedStream<Time>::fail_operation(const std::string& path, const char* oper
 template <class Time>
 void TimedStream<Time>::fail_preparation(const char* sentence) noexcept {
     failed_ = true;
-    ++meter_.failed;
+    ++meter_.failed_operations;
     report_error({}, "prepare", 0, 0, sentence);
     std::uint32_t running = 0;
     control_.stop.compare_exchange_strong(running, ranks::NodeControl::quit_error);

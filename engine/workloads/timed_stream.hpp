@@ -117,7 +117,7 @@ class TimedStream : public TaskStream {
     /// After the deadline all tasks synchronize once, learn the count of the fastest, and continue to it. With barriers
     /// between open, transfer and close too, all meet in one order, whatever becomes of a task: open, deadline, close.
     void continue_to_wearout_target();
-    bool must_wear_out() const { return job_.phase->stop.wearout && job_.timed && !wearout_ended_; }
+    bool must_wear_out() const { return job_.phase->stop.wearout && job_.is_timed && !wearout_ended_; }
     /// Barrier between open, transfer and close (barrier = "intra"): exactly two a stream, also when it failed.
     bool wait_at_intra_barrier() {
         if (!job_.intra_barriers || intra_barriers_passed_ == 2) {
@@ -127,7 +127,7 @@ class TimedStream : public TaskStream {
             continue_to_wearout_target();
         }
         ++intra_barriers_passed_;
-        return team_.wait_for_all(job_.stream);
+        return team_.wait_for_all(job_.stream_index);
     }
     /// An operation of `length` bytes ended: into its slice. True when the deadline has passed with it.
     bool count_operation(std::uint64_t from, std::uint64_t to, std::uint32_t length) noexcept {
@@ -149,8 +149,8 @@ class TimedStream : public TaskStream {
     void publish_counts() noexcept {
         slices_.add_to_current(slice_bytes_, slice_operations_);
         slice_bytes_ = slice_operations_ = 0;
-        meter_.live.bytes.store(bytes_done_, std::memory_order_relaxed);
-        meter_.live.operations.store(operations_done_, std::memory_order_relaxed);
+        meter_.live_counters.bytes.store(bytes_done_, std::memory_order_relaxed);
+        meter_.live_counters.operations.store(operations_done_, std::memory_order_relaxed);
     }
     bool should_stop() const noexcept {
         return control_.stop.load(std::memory_order_relaxed) != 0 ||
@@ -203,7 +203,7 @@ class TimedStream : public TaskStream {
         slice_start_ = slices_.start_tick();
     }
 
-    std::uint64_t phase_start_tick_ = 0, deadline_tick_ = no_tick, min_time_ = 0;
+    std::uint64_t phase_start_tick_ = 0, deadline_tick_ = no_tick, min_end_tick_ = 0;
     bool deadline_passed_ = false, wearout_ended_ = false;
     int intra_barriers_passed_ = 0;
 };

@@ -12,13 +12,15 @@ namespace sonde::workloads {
 struct FileJob;
 
 struct TrainingJob {
-    patterns::TrainingSet set;
+    patterns::TrainingSet training_set;
     plan::Shuffle shuffle = plan::Shuffle::samples;
     std::uint64_t seed = 0, epoch = 0;  ///< of the first pass; each pass is an epoch more
     /// File `file` of task `owner`.
-    std::function<FileJob(int owner, std::uint64_t file)> file;
+    std::function<FileJob(int owner, std::uint64_t file)> make_file_job;
 
-    patterns::SampleOrder order(std::uint64_t pass) const { return {set, shuffle, seed, (epoch << 32U) + pass}; }
+    patterns::SampleOrder order(std::uint64_t pass) const {
+        return {training_set, shuffle, seed, (epoch << 32U) + pass};
+    }
 };
 
 }  // namespace sonde::workloads

@@ -30,7 +30,7 @@ TrainingStream<Time>::TrainingStream(const StreamJob& job, ranks::Team& team, co
 template <class Time>
 bool TrainingStream<Time>::run_pass(std::uint64_t pass) {
     const patterns::SampleOrder order = training_job_.order(pass);
-    const std::uint64_t all = training_job_.set.per_task();
+    const std::uint64_t all = training_job_.training_set.per_task();
     Accelerator accelerator(time_.ticks_of(static_cast<std::uint64_t>(training_.compute_time)), training_.prefetch);
     const std::uint64_t began = now();
     std::uint64_t next = 0;
@@ -103,7 +103,7 @@ bool TrainingStream<Time>::open_file_of(const SampleLocation& sample) {
     if (file_ && open_sample_.owner == sample.owner && open_sample_.file == sample.file) {
         return true;
     }
-    FileJob file = training_job_.file(sample.owner, sample.file);
+    FileJob file = training_job_.make_file_job(sample.owner, sample.file);
     open_sample_ = sample;
     if (file_ && file_->path == file.path) {
         file_ = std::move(file);  // another task's part of the same file
@@ -116,7 +116,7 @@ bool TrainingStream<Time>::open_file_of(const SampleLocation& sample) {
     request.path = file.path;
     request.root = job_.root;
     request.relative_path_begin = job_.relative_path_begin;
-    request.size = file.size;
+    request.size = file.complete_size;
     if (!Base::open_file(request)) {
         return false;
     }

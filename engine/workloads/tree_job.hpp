@@ -19,8 +19,8 @@ struct WalkBoard;
 struct TreePart {
     int owner = 0;                 ///< whose items
     std::string branch;            ///< first part of the names of the directories they lie in
-    std::string stem;              ///< of their own names
-    std::uint64_t items = 0;       ///< so many of them, in the order of creation
+    std::string item_stem;         ///< of their own names
+    std::uint64_t item_count = 0;  ///< so many of them, in the order of creation
     std::uint64_t generation = 0;  ///< create: of what is written; read: of what is expected, 0 = not known
     std::uint64_t rotation = 0;    ///< whole renamings since then: how far content has moved from name to name
 };
@@ -36,8 +36,8 @@ struct TreeJob {
     std::vector<std::string> branches;  ///< branches whose directories are divided among streams: the k-th
                                         ///< directory of this stream is first_directory + k * directory_step
     std::uint64_t first_directory = 0, directory_step = 1;
-    std::vector<std::string> stems;  ///< cycle: of the items of each task, and `branches` by task too
-    bool may_exist = false;          ///< directories that are there already are no error
+    std::vector<std::string> item_stems;  ///< cycle: of the items of each task, and `branches` by task too
+    bool may_exist = false;               ///< directories that are there already are no error
     // walk
     WalkBoard* walk = nullptr;  ///< shared by the streams of this node
     int stream_on_node = 0, node = 0, nodes = 1;
@@ -54,16 +54,16 @@ struct TreeJob {
         return path.size() > root.size() ? path.c_str() + root.size() + 1 : ".";
     }
     /// Directories over all branches and copies.
-    std::uint64_t directories_of_run() const { return branches.size() * shape.copies() * shape.directories(); }
-    std::uint64_t directories_of_stream() const {
-        const std::uint64_t all = directories_of_run();
+    std::uint64_t run_directory_count() const { return branches.size() * shape.copies() * shape.directories(); }
+    std::uint64_t stream_directory_count() const {
+        const std::uint64_t all = run_directory_count();
         return all > first_directory ? (all - first_directory - 1) / directory_step + 1 : 0;
     }
     /// Path of the n-th of this stream's directories; `backwards` counts from the last one, children before parents.
-    void directory_path(std::uint64_t n, bool backwards, std::string& path) const {
+    void set_directory_path(std::uint64_t n, bool backwards, std::string& path) const {
         std::uint64_t number = first_directory + n * directory_step;
         if (backwards) {
-            number = directories_of_run() - 1 - number;
+            number = run_directory_count() - 1 - number;
         }
         const std::uint64_t of_branch = shape.copies() * shape.directories();
         const std::uint64_t in_branch = number % of_branch;
@@ -71,16 +71,16 @@ struct TreeJob {
         shape.append_path(path, branches[number / of_branch], in_branch / shape.directories(),
                           in_branch % shape.directories());
     }
-    std::uint64_t items() const {
+    std::uint64_t item_count() const {
         std::uint64_t sum = 0;
         for (const TreePart& part : parts) {
-            sum += part.items;
+            sum += part.item_count;
         }
         return sum;
     }
     /// The item under whose name the content of this one was written.
     static std::uint64_t original_item(const TreePart& part, std::uint64_t item) {
-        const std::uint64_t ring = part.items > 1 ? part.items - 1 : 1;
+        const std::uint64_t ring = part.item_count > 1 ? part.item_count - 1 : 1;
         return item < ring ? (item + part.rotation) % ring : item;
     }
     /// Number that distinguishes the items of a window in IOR's content: unique within a task.

@@ -19,11 +19,11 @@ TreeStream<Time>::TreeStream(const StreamJob& job, ranks::Team& team, const mete
       name_operations_(*this->channel_->name_operations()),
       buffers_(std::move(buffers)),
       items_(tree_, meta_, name_operations_, op_ == plan::Op::rename),
-      planned_(job.files) {
+      planned_(job.file_count) {
     if (op_ == plan::Op::create) {
-        length_ = static_cast<std::uint32_t>(meta_.write);
+        length_ = static_cast<std::uint32_t>(meta_.write_bytes);
     } else if (op_ == plan::Op::read_items) {
-        length_ = static_cast<std::uint32_t>(meta_.read);
+        length_ = static_cast<std::uint32_t>(meta_.read_bytes);
     } else if (op_ == plan::Op::readdir) {
         listing_.resize(std::size_t{64} << 10U);
     }
@@ -39,8 +39,8 @@ bool TreeStream<Time>::time_each_call(std::uint64_t& next, std::size_t count, un
         const std::int64_t result = call(k);
         const std::uint64_t end = this->now();
         if (result < 0) [[unlikely]] {
-            if (result == -ENOENT && meta_.go_on) {
-                ++this->meter_.failed;
+            if (result == -ENOENT && meta_.continues_on_missing) {
+                ++this->meter_.failed_operations;
                 this->report_error(name_of(k), operation, ENOENT, 0, {});
                 ++next;
                 last = this->now();
@@ -121,7 +121,7 @@ bool TreeStream<Time>::create(std::uint64_t& next, std::size_t count) {
     backends::NewFileOptions options;
     options.exclusive = meta_.exclusive && !meta_.shared_single;
     options.fsync = meta_.fsync;
-    options.use_mknod = meta_.make == plan::MakeFile::mknod;
+    options.use_mknod = meta_.create_call == plan::MakeFile::mknod;
     return time_each_call(
         next, count, meters::kind_create, "create",
         [this, &options](std::size_t k) -> std::int64_t {
@@ -158,7 +158,7 @@ bool TreeStream<Time>::read(std::uint64_t& next, std::size_t count) {
 /// last but one: as many calls as items, and the same names afterwards.
 template <class Time>
 bool TreeStream<Time>::rename(std::uint64_t& next, std::size_t count) {
-    const std::uint64_t last = items_.part().items - 1;
+    const std::uint64_t last = items_.part().item_count - 1;
     return time_each_call(
         next, count, meters::kind_rename, "rename",
         [this, last](std::size_t k) -> std::int64_t {
@@ -182,8 +182,9 @@ bool TreeStream<Time>::run_batch(std::uint64_t& next, std::size_t count) {
         case plan::Op::create:
             return create(next, count);
         case plan::Op::stat_items: {
-            const backends::StatOptions options{meta_.lookup != plan::StatCall::lstat,
-                                                meta_.lookup == plan::StatCall::statx, meta_.fields, meta_.freshness};
+            const backends::StatOptions options{meta_.stat_call != plan::StatCall::lstat,
+                                                meta_.stat_call == plan::StatCall::statx, meta_.statx_fields,
+                                                meta_.statx_sync_flag};
             return time_each_call(
                 next, count, meters::kind_stat, "stat",
                 [this, &options](std::size_t k) -> std::int64_t {
@@ -257,7 +258,7 @@ bool TreeStream<Time>::run_directories(std::uint64_t& next, std::uint64_t to) {
     while (next < to) {
         const std::size_t count = std::min<std::uint64_t>(directories_.size(), to - next);
         for (std::size_t k = 0; k < count; ++k) {
-            tree_.directory_path(next + k, op_ == plan::Op::rmtree, directories_[k]);
+            tree_.set_directory_path(next + k, op_ == plan::Op::rmtree, directories_[k]);
         }
         bool succeeded = false;
         if (op_ == plan::Op::mktree) {
@@ -281,7 +282,7 @@ bool TreeStream<Time>::run_directories(std::uint64_t& next, std::uint64_t to) {
                 next, count, meters::kind_readdir, "list",
                 [this](std::size_t k) -> std::int64_t {
                     const std::int64_t entries = list_directory(tree_.to_relative_path(directories_[k]));
-                    this->meter_.entries += entries > 0 ? static_cast<std::uint64_t>(entries) : 0;
+                    this->meter_.listed_entries += entries > 0 ? static_cast<std::uint64_t>(entries) : 0;
                     return entries;
                 },
                 path);
@@ -311,7 +312,7 @@ std::string TreeStream<Time>::describe_difference(std::size_t k, std::int64_t go
     expected.set_origin({tree_.file_number(part, items_.item(k)), part.generation});
     const auto wrong = payload::compare(expected, data, 0, length_, static_cast<std::uint64_t>(got));
     offset = wrong ? wrong->offset : 0;
-    return wrong ? std::string(payload::text(wrong->kind)) + " data: " + wrong->describe_mismatch : std::string();
+    return wrong ? std::string(payload::kind_name(wrong->kind)) + " data: " + wrong->describe_mismatch : std::string();
 }
 
 template <class Time>
@@ -324,7 +325,7 @@ void TreeStream<Time>::verify_item(std::size_t k, std::int64_t got) {
     std::uint64_t offset = 0;
     const std::string wrong = describe_difference(k, got, offset);
     if (!wrong.empty()) {
-        ++this->meter_.mismatches;
+        ++this->meter_.mismatch_count;
         this->report_error(items_.path(k), "verify", 0, offset,
                            wrong + " (written by task " + std::to_string(items_.part().owner) + ")");
     }
@@ -359,7 +360,7 @@ bool TreeStream<Time>::run_pass(std::uint64_t pass) {
     bool succeeded = true;
     while (succeeded && next < planned_ && this->operations_done_ < this->wearout_target_) {
         const std::uint64_t to = next + std::min(planned_ - next, this->wearout_target_ - this->operations_done_);
-        succeeded = plan::on_directories(op_) ? run_directories(next, to) : run_items(next, to, pass);
+        succeeded = plan::acts_on_directories(op_) ? run_directories(next, to) : run_items(next, to, pass);
         if (!succeeded && !this->failed_ && !this->should_stop() && this->must_wear_out()) {
             this->continue_to_wearout_target();
             succeeded = true;
@@ -367,7 +368,7 @@ bool TreeStream<Time>::run_pass(std::uint64_t pass) {
     }
     if (pass == 0) {
         this->meter_.next_operation = next;
-        this->meter_.files_done = next;
+        this->meter_.completed_files = next;
     }
     this->meter_.file_operations = this->operations_done_;
     this->meter_.bytes[op_ == plan::Op::create ? 1 : 0] = this->bytes_done_;

@@ -74,9 +74,9 @@ void WalkStack::clear() noexcept {
 }
 
 void WalkBoard::reset(int count) {
-    streams = count;
-    outstanding.store(1);
-    waiting.store(0);
+    stream_count = count;
+    unfinished_directories.store(1);
+    idle_streams.store(0);
     for (int i = 0; i < count; ++i) {
         stack(i).clear();
     }

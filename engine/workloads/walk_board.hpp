@@ -44,17 +44,19 @@ class WalkStack {
 /// At the start of the shared memory; the stacks follow. Zeroed memory is a valid empty board.
 struct WalkBoard {
     /// Directories found and not finished, of all streams, and one for a walk that has not begun.
-    std::atomic<std::int64_t> outstanding;
-    int streams = 0;
-    std::atomic<int> waiting;  ///< streams that have nothing to do now
+    std::atomic<std::int64_t> unfinished_directories;
+    int stream_count = 0;
+    std::atomic<int> idle_streams;  ///< streams that have nothing to do now
 
-    static std::size_t bytes_for(int streams) { return 4096 + static_cast<std::size_t>(streams) * sizeof(WalkStack); }
+    static std::size_t bytes_for(int stream_count) {
+        return 4096 + static_cast<std::size_t>(stream_count) * sizeof(WalkStack);
+    }
     WalkStack& stack(int stream) {
         return *reinterpret_cast<WalkStack*>(reinterpret_cast<std::byte*>(this) + 4096 +
                                              static_cast<std::size_t>(stream) * sizeof(WalkStack));
     }
     /// Empties everything: a walk has `streams` streams and one task, to begin.
-    void reset(int streams);
+    void reset(int stream_count);
 };
 
 }  // namespace sonde::workloads

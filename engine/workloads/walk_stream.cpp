@@ -16,7 +16,7 @@ WalkStream<Time>::WalkStream(const StreamJob& job, ranks::Team& team, const mete
       tree_(*job.tree),
       meta_(*job.phase->meta),
       name_operations_(*this->channel_->name_operations()),
-      stat_options_{false, meta_.lookup == plan::StatCall::statx, meta_.fields, meta_.freshness},
+      stat_options_{false, meta_.stat_call == plan::StatCall::statx, meta_.statx_fields, meta_.statx_sync_flag},
       search_(tree_.search ? &*tree_.search : nullptr) {
     if (search_ != nullptr && !meta_.examine_all) {
         stat_options_.fields = search_->statx_fields();
@@ -37,7 +37,7 @@ std::vector<std::byte>& WalkStream<Time>::listing_buffer(std::size_t depth) {
 template <class Time>
 std::vector<std::string> WalkStream<Time>::list_roots() const {
     std::vector<std::string> list;
-    if (meta_.from_directory) {
+    if (meta_.walks_run_directory) {
         return {"."};
     }
     for (std::uint64_t copy = 0; copy < tree_.shape.copies(); ++copy) {
@@ -75,7 +75,7 @@ bool WalkStream<Time>::count_and_match_entry(backends::Directory directory, cons
         search_ != nullptr && search_->matches_name(entry.name) && (unknown || search_->matches_kind(entry.kind));
     const bool looks = meta_.examine_all || (search_ != nullptr && (unknown || (fits && search_->needs_attributes())));
     if (looks && !is_processing_shared_entries_ && !unknown && entry.kind != backends::EntryKind::directory &&
-        tree_.walk->waiting.load(std::memory_order_relaxed) > 0 && add_to_shared_entries(entry)) {
+        tree_.walk->idle_streams.load(std::memory_order_relaxed) > 0 && add_to_shared_entries(entry)) {
         return true;
     }
     const std::uint64_t from = this->now();
@@ -98,9 +98,9 @@ bool WalkStream<Time>::count_and_match_entry(backends::Directory directory, cons
     }
     if (looks) {
         this->meter_.histogram(meters::kind_stat).add(this->time_.duration_ns(to - from));
-        ++this->meter_.examined;
+        ++this->meter_.examined_entries;
     }
-    this->meter_.matched += fits ? 1U : 0U;
+    this->meter_.matched_entries += fits ? 1U : 0U;
     return count_entry(from, to);
 }
 
@@ -145,12 +145,12 @@ bool WalkStream<Time>::offer_shared_entries() {
         return true;
     }
     bool succeeded = true;
-    tree_.walk->outstanding.fetch_add(1, std::memory_order_relaxed);
+    tree_.walk->unfinished_directories.fetch_add(1, std::memory_order_relaxed);
     if (!own_stack().push(shared_entries_)) {
         const std::string here = path_;
         succeeded = process_shared_entries(shared_entries_);
         path_ = here;
-        tree_.walk->outstanding.fetch_sub(1, std::memory_order_release);
+        tree_.walk->unfinished_directories.fetch_sub(1, std::memory_order_release);
     }
     shared_entries_.clear();
     return succeeded;
@@ -189,7 +189,7 @@ bool WalkStream<Time>::offer_or_walk_subdirectory(backends::Directory directory,
     if (is_dividing_among_nodes_) {
         subdirectories_to_divide_.push_back(path_);
     } else {
-        tree_.walk->outstanding.fetch_add(1, std::memory_order_relaxed);
+        tree_.walk->unfinished_directories.fetch_add(1, std::memory_order_relaxed);
         if (!own_stack().push(path_)) {
             const std::string here = path_;
             path_.resize(length);
@@ -199,7 +199,7 @@ bool WalkStream<Time>::offer_or_walk_subdirectory(backends::Directory directory,
                 succeeded ? name_operations_.open_directory(directory, entry.name) : -EINTR;
             succeeded =
                 succeeded && (inside >= 0 ? walk_open_directory(inside, depth + 1) : fail_at_path("open", inside));
-            tree_.walk->outstanding.fetch_sub(1, std::memory_order_release);
+            tree_.walk->unfinished_directories.fetch_sub(1, std::memory_order_release);
         }
     }
     path_.resize(length);
@@ -232,7 +232,7 @@ bool WalkStream<Time>::visit_entry(backends::Directory directory, const backends
     if (kind != backends::EntryKind::directory) {
         return true;
     }
-    this->meter_.directories += on_this_node ? 1U : 0U;
+    this->meter_.listed_directories += on_this_node ? 1U : 0U;
     return offer_or_walk_subdirectory(directory, entry, depth);
 }
 
@@ -296,13 +296,13 @@ bool WalkStream<Time>::divide_roots() {
         share.swap(own_share);
     }
     for (std::size_t i = 0; succeeded && i < share.size(); ++i) {
-        tree_.walk->outstanding.fetch_add(1);
+        tree_.walk->unfinished_directories.fetch_add(1);
         if (!own_stack().push(share[i])) {
             succeeded = walk_directory(share[i]);
-            tree_.walk->outstanding.fetch_sub(1);
+            tree_.walk->unfinished_directories.fetch_sub(1);
         }
     }
-    tree_.walk->outstanding.fetch_sub(1);  // the one for a walk that has not begun
+    tree_.walk->unfinished_directories.fetch_sub(1);  // the one for a walk that has not begun
     return succeeded;
 }
 
@@ -311,8 +311,8 @@ bool WalkStream<Time>::take_work(std::string& path) {
     if (own_stack().pop_newest(path)) {
         return true;
     }
-    for (int i = 1; i < tree_.walk->streams; ++i) {
-        if (tree_.walk->stack((tree_.stream_on_node + i) % tree_.walk->streams).steal_oldest(path)) {
+    for (int i = 1; i < tree_.walk->stream_count; ++i) {
+        if (tree_.walk->stack((tree_.stream_on_node + i) % tree_.walk->stream_count).steal_oldest(path)) {
             return true;
         }
     }
@@ -330,16 +330,16 @@ bool WalkStream<Time>::run_pass(std::uint64_t /*pass*/) {
     while (succeeded && !this->should_stop()) {
         if (take_work(taken_work_)) {
             if (waiting) {
-                tree_.walk->waiting.fetch_sub(1, std::memory_order_relaxed);
+                tree_.walk->idle_streams.fetch_sub(1, std::memory_order_relaxed);
                 waiting = false;
             }
             succeeded = taken_work_[0] == '\0' ? process_shared_entries(taken_work_) : walk_directory(taken_work_);
-            tree_.walk->outstanding.fetch_sub(1, std::memory_order_release);
-        } else if (tree_.walk->outstanding.load(std::memory_order_acquire) <= 0) {
+            tree_.walk->unfinished_directories.fetch_sub(1, std::memory_order_release);
+        } else if (tree_.walk->unfinished_directories.load(std::memory_order_acquire) <= 0) {
             break;
         } else {
             if (!waiting) {
-                tree_.walk->waiting.fetch_add(1, std::memory_order_relaxed);
+                tree_.walk->idle_streams.fetch_add(1, std::memory_order_relaxed);
                 waiting = true;
             }
             constexpr timespec moment{0, 20'000};
@@ -349,11 +349,11 @@ bool WalkStream<Time>::run_pass(std::uint64_t /*pass*/) {
         }
     }
     if (!succeeded) {
-        tree_.walk->outstanding.store(-(std::int64_t{1} << 40U));  // no task waits for the remaining entries
+        tree_.walk->unfinished_directories.store(-(std::int64_t{1} << 40U));  // no task waits for the remaining entries
     }
     this->meter_.next_operation = this->operations_done_;
     this->meter_.file_operations = this->operations_done_;
-    this->meter_.entries = this->operations_done_;
+    this->meter_.listed_entries = this->operations_done_;
     this->meter_.parts_of_work[meters::part_transfer].add(this->ns_since_phase_start(from),
                                                           this->ns_since_phase_start(this->now()));
     return false;  // one pass

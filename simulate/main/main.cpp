@@ -26,7 +26,7 @@ int run(SimulatorArguments& arguments) {
     for (const std::string& fault : arguments.faults) {
         arguments.options.faults.push_back(simulate::parse_fault(fault));
     }
-    plan::Plan plan = plan::parse_plan(simulate::read_text_file(arguments.plan, "plan"), runs::capabilities());
+    plan::Plan plan = plan::parse_plan(simulate::read_text_file(arguments.plan, "plan"), runs::list_capabilities());
     if (plan.target.device) {
         throw plan::PlanError("target.device: a simulated machine has file systems, no block devices: leave it out");
     }
@@ -42,8 +42,8 @@ int run(SimulatorArguments& arguments) {
 int list_faults() {
     for (const simulate::FaultRule& rule : simulate::fault_rules) {
         std::string form = rule.name;
-        form += *rule.part == 0 ? "" : " <" + std::string(rule.part) + ">";
-        form += *rule.amount == 0 ? "" : " [" + std::string(rule.amount) + "]";
+        form += *rule.part_kind == 0 ? "" : " <" + std::string(rule.part_kind) + ">";
+        form += *rule.amount_meaning == 0 ? "" : " [" + std::string(rule.amount_meaning) + "]";
         std::printf("%-44s %s\n", form.c_str(), rule.meaning);
     }
     return 0;

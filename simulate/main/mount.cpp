@@ -126,7 +126,7 @@ int mount(MountArguments& arguments) {
     Store store(root, machine);
     ControlFiles controls(machine, arguments.options.nodes, [&] { return describe_mount(arguments, machine); });
     for (const Fault& fault : faults) {
-        ControlFiles::find(controls.root(), "faults")->write_line(fault.text());
+        ControlFiles::find(controls.root(), "faults")->write_line(fault.to_text());
     }
     FuseService service(machine, store, controls, arguments.options);
     return service.run();
@@ -168,7 +168,7 @@ int run_mount(int argc, char** argv) {
     mount_command->add_option("--seed", arguments.real_time.machine.seed, "of everything that is left to chance");
     mount_command->add_option("--speed", arguments.real_time.speed, "seconds of the machine in a second of the clock")
         ->check(CLI::Range(1e-6, 1e3));
-    double lead_s = to_seconds(arguments.real_time.lead);
+    double lead_s = to_seconds(arguments.real_time.lead_time);
     mount_command->add_option("--lead", lead_s, "seconds from an answer to the next call that are not the program's")
         ->check(CLI::Range(0.0, 1.0));
     double spin_s = 0;
@@ -195,7 +195,7 @@ int run_mount(int argc, char** argv) {
     } catch (const CLI::ParseError& error) {
         return print_error((std::string(error.what()) + "; `sonde-mount --help` explains").c_str(), exit_plan);
     }
-    arguments.real_time.lead = seconds_to_time(lead_s);
+    arguments.real_time.lead_time = seconds_to_time(lead_s);
     arguments.options.spin_time = seconds_to_time(spin_s);
     try {
         return tell_command->parsed() ? write_fault(arguments.options.directory, line) : mount(arguments);

@@ -26,8 +26,8 @@ Time ClientCache::call_cpu_time(const Client& client, const ModelOperation& oper
     if (is_transfer && !operation.direct) {
         cost += transfer_time(static_cast<double>(operation.length), client.description.copy_rate);
         // A full cache evicts a page for each page that it inserts.
-        if (client.description.evict_cost > 0 && client.pages.bytes() + page_bytes > client.pages.capacity()) {
-            cost += static_cast<Time>(operation.length / page_bytes) * client.description.evict_cost;
+        if (client.description.page_evict_cost > 0 && client.pages.bytes() + page_bytes > client.pages.capacity()) {
+            cost += static_cast<Time>(operation.length / page_bytes) * client.description.page_evict_cost;
         }
     }
     return client.slowdown == 1 ? cost : static_cast<Time>(static_cast<double>(cost) * client.slowdown);

@@ -15,7 +15,7 @@
 
 namespace sonde::simulate {
 
-constexpr std::uint32_t none = ~0U;  ///< no index
+constexpr std::uint32_t no_index = ~0U;  ///< no index
 constexpr std::uint64_t page_bytes = 4096;
 
 /// A range of a file between two stripe and request borders for which a stream has reserved dirty room.
@@ -30,16 +30,16 @@ struct WritePiece {
 /// Limits the requests of one stream in one direction that are in flight. The others wait in a list.
 struct InFlightLimit {
     std::uint32_t in_flight = 0;
-    std::uint32_t first_waiting = none, last_waiting = none;
+    std::uint32_t first_waiting = no_index, last_waiting = no_index;
 };
 
 struct ClientStream {
     std::uint32_t client = 0;
     SingleServerStation cpu;
     WritePiece piece;
-    FileId written_file = none;  ///< the file that counts the stream among its writers
+    FileId written_file = no_index;  ///< the file that counts the stream among its writers
     // Reading. All offsets are in `file`.
-    FileId file = none;
+    FileId file = no_index;
     std::uint64_t last_read_end = 0;
     std::uint64_t requested_from = 0, requested_until = 0;                ///< fetched, or being fetched
     std::uint64_t ready_from = 0, ready_until = 0;                        ///< in the cache: reads cost only the copy

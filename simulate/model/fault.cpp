@@ -92,11 +92,11 @@ void parse_times(Fault& fault, std::vector<std::string>& arguments, const MakeEr
 
 }  // namespace
 
-std::string Fault::text() const {
+std::string Fault::to_text() const {
     const FaultRule& rule = fault_rule(kind);
     std::string text = rule.name;
     text += part.empty() ? "" : " " + part;
-    text += *rule.amount == 0 ? "" : " " + format_amount(amount);
+    text += *rule.amount_meaning == 0 ? "" : " " + format_amount(amount);
     text += from > 0 ? " at " + format_amount(to_seconds(from)) + "s" : "";
     text += until > 0 ? " until " + format_amount(to_seconds(until)) + "s" : "";
     return text;
@@ -118,9 +118,9 @@ Fault parse_fault(std::string_view text) {
     fault.kind = rule->kind;
     fault.amount = rule->default_amount;
     std::size_t next = 1;
-    if (*rule->part != 0) {
+    if (*rule->part_kind != 0) {
         if (arguments.size() <= next) {
-            throw wrong(std::string(rule->name) + " needs the " + rule->part + " it is about");
+            throw wrong(std::string(rule->name) + " needs the " + rule->part_kind + " it is about");
         }
         fault.part = arguments[next++];
     }
@@ -130,12 +130,12 @@ Fault parse_fault(std::string_view text) {
             number += arguments[next];
         }
         const std::optional<double> amount = parse_amount(number);
-        if (*rule->amount == 0) {
+        if (*rule->amount_meaning == 0) {
             throw wrong(std::string(rule->name) + " takes no number, but \"" + number + "\" follows");
         }
         if (!amount || *amount < rule->minimum || *amount > rule->maximum) {
-            throw wrong("\"" + number + "\" is no " + rule->amount + " from " + format_amount(rule->minimum) + " to " +
-                        format_amount(rule->maximum));
+            throw wrong("\"" + number + "\" is no " + rule->amount_meaning + " from " + format_amount(rule->minimum) +
+                        " to " + format_amount(rule->maximum));
         }
         fault.amount = *amount;
         fault.has_default_amount = false;
@@ -234,7 +234,7 @@ std::string explain_no_effect(FaultKind kind, const SystemModel& site) {
                        ? ""
                        : "requests" + of_mount + "have one way only; describe several [[routers]] or [[links]]";
         case FaultKind::cache_limit:
-            return any_of(site.servers, [](const ServerDescription& server) { return server.cache > 0; })
+            return any_of(site.servers, [](const ServerDescription& server) { return server.read_cache_bytes > 0; })
                        ? ""
                        : "no server" + of_mount + "keeps what its drives hold; give servers model.cache";
         case FaultKind::client_software:
@@ -243,14 +243,17 @@ std::string explain_no_effect(FaultKind kind, const SystemModel& site) {
                        : "no node" + of_mount + "has a page cache; give nodes memory or model.page_cache";
         case FaultKind::full_file_system:
             return any_of(site.media,
-                          [](const MediumDescription& medium) { return medium.inner_rate < 1 || medium.seek > 0; }) ||
+                          [](const MediumDescription& medium) {
+                              return medium.inner_rate_share < 1 || medium.seek > 0;
+                          }) ||
                            any_of(site.targets, [](const TargetDescription& target) { return target.capacity > 0; })
                        ? ""
                        : "where files lie costs nothing on the drives" + of_mount +
                              "; describe targets on drives of kind hdd, or with model.seek";
         case FaultKind::misaligned_slices:
-            return any_of(site.media,
-                          [](const MediumDescription& medium) { return medium.parity && medium.segment > 0; })
+            return any_of(
+                       site.media,
+                       [](const MediumDescription& medium) { return medium.parity_drives && medium.segment_bytes > 0; })
                        ? ""
                        : "no target" + of_mount +
                              "is on a RAID group with parity and a segment; give its raid_groups segment";
@@ -270,19 +273,20 @@ void check_server(const Fault& fault, const SystemModel& site, const SystemModel
         throw missing_part;
     }
     if (site.servers[static_cast<std::size_t>(server)].partner < 0) {
-        throw SystemModelError("fault \"" + fault.text() + "\": no server takes over from " + fault.part +
+        throw SystemModelError("fault \"" + fault.to_text() + "\": no server takes over from " + fault.part +
                                "; give its servers failover = \"pairs\" or a partner");
     }
     if (!any_of(site.targets, [server](const TargetDescription& target) { return target.server == server; })) {
-        throw SystemModelError("fault \"" + fault.text() + "\" would change nothing: " + fault.part + " has no target");
+        throw SystemModelError("fault \"" + fault.to_text() + "\" would change nothing: " + fault.part +
+                               " has no target");
     }
 }
 
 /// Throws SystemModelError when the drives of a target are not known one by one.
 void check_drive(const Fault& fault, const SystemModel& site) {
     const int medium = site.targets[static_cast<std::size_t>(find_target(site, fault.part))].medium;
-    if (medium < 0 || site.media[static_cast<std::size_t>(medium)].segment == 0) {
-        throw SystemModelError("fault \"" + fault.text() + "\": the drives of " + fault.part +
+    if (medium < 0 || site.media[static_cast<std::size_t>(medium)].segment_bytes == 0) {
+        throw SystemModelError("fault \"" + fault.to_text() + "\": the drives of " + fault.part +
                                " are not described; put it on a RAID group with a segment");
     }
 }
@@ -312,9 +316,9 @@ double neutral_amount(const Fault& fault, const SystemModel& site) {
 
 void check_fault(const Fault& fault, const SystemModel& site) {
     const FaultRule& rule = fault_rule(fault.kind);
-    const std::string part_kind = rule.part;
+    const std::string part_kind = rule.part_kind;
     const auto missing_part = [&](const std::string& kind, const std::string& example) {
-        return SystemModelError("fault \"" + fault.text() + "\": mount " + site.mount + " of system " + site.system +
+        return SystemModelError("fault \"" + fault.to_text() + "\": mount " + site.mount + " of system " + site.system +
                                 " has no " + kind + " \"" + fault.part + "\"" +
                                 (example.empty() ? std::string() : "; the first is " + example));
     };
@@ -340,19 +344,19 @@ void check_fault(const Fault& fault, const SystemModel& site) {
     }
     if (part_kind == "controller" && find_write_cache(site, fault.part) < 0) {
         throw SystemModelError(
-            "fault \"" + fault.text() + "\" would change nothing: mount " + site.mount + " of system " + site.system +
-            " has no controller \"" + fault.part +
+            "fault \"" + fault.to_text() + "\" would change nothing: mount " + site.mount + " of system " +
+            site.system + " has no controller \"" + fault.part +
             "\" with a write cache; give controllers write_cache = true and the size of their cache");
     }
     if (fault.kind == FaultKind::router_lost && site.routers.size() < 2) {
-        throw SystemModelError("fault \"" + fault.text() + "\": it is the only router, and nothing would arrive");
+        throw SystemModelError("fault \"" + fault.to_text() + "\": it is the only router, and nothing would arrive");
     }
     if (fault.amount == neutral_amount(fault, site)) {
-        throw SystemModelError("fault \"" + fault.text() + "\" would change nothing: its " + rule.amount +
+        throw SystemModelError("fault \"" + fault.to_text() + "\" would change nothing: its " + rule.amount_meaning +
                                " is that of a machine without the fault");
     }
     if (const std::string why = explain_no_effect(fault.kind, site); !why.empty()) {
-        throw SystemModelError("fault \"" + fault.text() + "\" would change nothing: " + why);
+        throw SystemModelError("fault \"" + fault.to_text() + "\" would change nothing: " + why);
     }
 }
 

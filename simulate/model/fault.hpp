@@ -37,9 +37,9 @@ enum class FaultKind {
 struct FaultRule {
     FaultKind kind;
     const char* name;
-    const char* part;  ///< "target", "node", "router", "link", "server", "controller", "name" (of a tunable); empty: no
-                       ///< argument
-    const char* amount;  ///< meaning of the number; empty: no number
+    const char* part_kind;       ///< "target", "node", "router", "link", "server", "controller", "name" (of a tunable);
+                                 ///< empty: no argument
+    const char* amount_meaning;  ///< meaning of the number; empty: no number
     double default_amount;
     double minimum, maximum;  ///< of the number
     const char* meaning;
@@ -93,7 +93,7 @@ struct Fault {
     Time from = 0;   ///< since the machine was built
     Time until = 0;  ///< when it ends; 0: never
 
-    std::string text() const;  ///< as parse_fault() reads it
+    std::string to_text() const;  ///< as parse_fault() reads it
 };
 
 /// Parses "slow-target 3 10x", "raid-rebuild fs1-ost017", "tunable rpcs_in_flight 1" or "cache-limit 1 MiB", each with

@@ -109,8 +109,8 @@ void saturate_metadata_servers(MachineParts& parts, const Fault& fault, bool beg
 
 void limit_server_caches(MachineParts& parts, const Fault& fault, bool begins) {
     for (std::size_t i = 0; i < parts.servers.size(); ++i) {
-        parts.servers[i].description.cache_max_file =
-            begins ? static_cast<std::uint64_t>(fault.amount) : parts.system.servers[i].cache_max_file;
+        parts.servers[i].description.max_cached_file_bytes =
+            begins ? static_cast<std::uint64_t>(fault.amount) : parts.system.servers[i].max_cached_file_bytes;
     }
 }
 
@@ -245,7 +245,7 @@ void FaultSwitch::require_another_router(const Fault& fault) const {
         }
     }
     if (lost.size() >= parts_.system.routers.size()) {
-        throw SystemModelError("fault \"" + fault.text() + "\": it is the last router, and nothing would arrive");
+        throw SystemModelError("fault \"" + fault.to_text() + "\": it is the last router, and nothing would arrive");
     }
 }
 

@@ -21,7 +21,7 @@ FileTable::FileTable(const SystemModel& site, Timeline& timeline)
 }
 
 FileId FileTable::get_or_create(std::string_view path) {
-    const auto [entry, is_new] = by_name_.try_emplace(std::string(path), 0);
+    const auto [entry, is_new] = files_by_name_.try_emplace(std::string(path), 0);
     if (is_new) {
         entry->second = create();
     }
@@ -29,7 +29,7 @@ FileId FileTable::get_or_create(std::string_view path) {
 }
 
 bool FileTable::exists(std::string_view path) const {
-    return by_name_.contains(std::string(path));
+    return files_by_name_.contains(std::string(path));
 }
 
 void FileTable::resize(FileId id, std::uint64_t size, ClientTable& clients) {
@@ -47,8 +47,8 @@ void FileTable::resize(FileId id, std::uint64_t size, ClientTable& clients) {
 }
 
 void FileTable::remove(std::string_view path, ClientTable& clients) {
-    const auto entry = by_name_.find(std::string(path));
-    if (entry == by_name_.end()) {
+    const auto entry = files_by_name_.find(std::string(path));
+    if (entry == files_by_name_.end()) {
         return;
     }
     FileState& file = files_[entry->second];
@@ -61,17 +61,17 @@ void FileTable::remove(std::string_view path, ClientTable& clients) {
     if (file.pending_write_backs.empty() && file.waiting_fsyncs.empty()) {
         free_files_.push_back(entry->second);
     }
-    by_name_.erase(entry);
+    files_by_name_.erase(entry);
 }
 
 void FileTable::rename(std::string_view from, std::string_view to, ClientTable& clients) {
-    const auto entry = by_name_.find(std::string(from));
-    if (entry != by_name_.end() && from != to) {
+    const auto entry = files_by_name_.find(std::string(from));
+    if (entry != files_by_name_.end() && from != to) {
         const FileId id = entry->second;
         remove(to, clients);
         clients.remove_cached_name(id);
-        by_name_.erase(std::string(from));
-        by_name_.emplace(std::string(to), id);
+        files_by_name_.erase(std::string(from));
+        files_by_name_.emplace(std::string(to), id);
     }
 }
 
@@ -87,7 +87,8 @@ StripeLocation FileTable::locate_stripe(const FileState& file, std::uint64_t off
 }
 
 /// Bytes of a file of that size on the target with its `stripe_target`-th stripe.
-std::uint64_t FileTable::bytes_on(const ModelLayout& layout, std::uint32_t stripe_target, std::uint64_t size) const {
+std::uint64_t FileTable::target_bytes(const ModelLayout& layout, std::uint32_t stripe_target,
+                                      std::uint64_t size) const {
     const std::uint64_t stripes = size / layout.size;
     const std::uint64_t full_stripes = stripes / layout.count + (stripe_target < stripes % layout.count ? 1 : 0);
     return full_stripes * layout.size + (stripe_target == stripes % layout.count ? size % layout.size : 0);
@@ -105,7 +106,7 @@ bool FileTable::reserve_space(FileId id, std::uint64_t size) {
         for (std::uint32_t i = 0; i < count; ++i) {
             const auto k = static_cast<std::uint32_t>((first + i) % layout.count);
             const std::size_t target = (layout.start + k) % site_.targets.size();
-            action(target, bytes_on(layout, k, size) - bytes_on(layout, k, file.space_bytes));
+            action(target, target_bytes(layout, k, size) - target_bytes(layout, k, file.space_bytes));
         }
     };
     bool has_room = true;
@@ -125,17 +126,17 @@ bool FileTable::reserve_space(FileId id, std::uint64_t size) {
 void FileTable::release_space(FileState& file, std::uint64_t size) {
     for (std::uint32_t k = 0; size < file.space_bytes && k < file.layout.count; ++k) {
         reserved_space_[(file.layout.start + k) % site_.targets.size()] -=
-            bytes_on(file.layout, k, file.space_bytes) - bytes_on(file.layout, k, size);
+            target_bytes(file.layout, k, file.space_bytes) - target_bytes(file.layout, k, size);
     }
     file.space_bytes = std::min(file.space_bytes, size);
 }
 
 std::vector<std::uint64_t> FileTable::stored_bytes() const {
     std::vector<std::uint64_t> stored(site_.targets.size(), 0);
-    for (const auto& [name, id] : by_name_) {
+    for (const auto& [name, id] : files_by_name_) {
         const FileState& file = files_[id];
         for (std::uint32_t k = 0; file.size > 0 && k < file.layout.count; ++k) {
-            stored[(file.layout.start + k) % stored.size()] += bytes_on(file.layout, k, file.size);
+            stored[(file.layout.start + k) % stored.size()] += target_bytes(file.layout, k, file.size);
         }
     }
     return stored;

@@ -48,7 +48,7 @@ class FileTable {
     /// The file of that name, created with the default layout if it does not exist.
     FileId get_or_create(std::string_view path);
     bool exists(std::string_view path) const;
-    const std::unordered_map<std::string, FileId>& by_name() const { return by_name_; }
+    const std::unordered_map<std::string, FileId>& files_by_name() const { return files_by_name_; }
     void resize(FileId id, std::uint64_t size, ClientTable& clients);
     void remove(std::string_view path, ClientTable& clients);
     void rename(std::string_view from, std::string_view to, ClientTable& clients);
@@ -69,13 +69,13 @@ class FileTable {
     FileId create();
     void choose_drive_position(FileState& file);
     void release_space(FileState& file, std::uint64_t size);
-    std::uint64_t bytes_on(const ModelLayout& layout, std::uint32_t stripe_target, std::uint64_t size) const;
+    std::uint64_t target_bytes(const ModelLayout& layout, std::uint32_t stripe_target, std::uint64_t size) const;
 
     const SystemModel& site_;
     Timeline& timeline_;
     std::vector<FileState> files_;
     std::vector<FileId> free_files_;
-    std::unordered_map<std::string, FileId> by_name_;
+    std::unordered_map<std::string, FileId> files_by_name_;
     std::uint64_t next_start_target_ = 0;  ///< of the layout of the next file
     double fault_fill_level_ = -1;
     bool has_capacity_ = false;

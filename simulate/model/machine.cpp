@@ -44,11 +44,11 @@ std::uint64_t Machine::file_size(FileId file) const {
     return core_->parts.files[file].size;
 }
 
-void Machine::resize(FileId file, std::uint64_t size) {
+void Machine::resize_file(FileId file, std::uint64_t size) {
     core_->parts.files.resize(file, size, core_->parts.clients);
 }
 
-void Machine::allocate(FileId file, std::uint64_t size) {
+void Machine::allocate_blocks(FileId file, std::uint64_t size) {
     core_->parts.files[file].extend_allocation(size);
 }
 
@@ -62,8 +62,8 @@ void Machine::rename_file(std::string_view from, std::string_view to) {
 
 std::vector<std::string> Machine::file_names() const {
     std::vector<std::string> names;
-    names.reserve(core_->parts.files.by_name().size());
-    for (const auto& [name, file] : core_->parts.files.by_name()) {
+    names.reserve(core_->parts.files.files_by_name().size());
+    for (const auto& [name, file] : core_->parts.files.files_by_name()) {
         names.push_back(name);
     }
     return names;
@@ -98,7 +98,7 @@ Time Machine::next_event_time() const {
     return core_->parts.timeline.next_time();
 }
 
-bool Machine::step() {
+bool Machine::handle_next_event() {
     if (core_->parts.timeline.is_empty()) {
         return false;
     }
@@ -118,7 +118,7 @@ void Machine::write_back_all(Time limit) {
         core_->parts.cache.write_back_piece(id);
     }
     while (core_->parts.clients.has_dirty_data() && next_event_time() <= limit) {
-        step();
+        handle_next_event();
     }
 }
 

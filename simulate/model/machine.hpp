@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One mount of a described system as a discrete-event model. It performs no I/O and reads no clock: a driver submits
-// operations and advances the time. A driver in virtual time calls step() until all operations are done; a driver in
-// real time calls advance_to() with the time that has passed and sleeps until next_event_time().
+// operations and advances the time. A driver in virtual time calls handle_next_event() until all operations are done; a
+// driver in real time calls advance_to() with the time that has passed and sleeps until next_event_time().
 // docs/concepts/simulate.md lists every cost with its formula and source.
 #pragma once
 
@@ -42,8 +42,8 @@ class Machine {
     /// Sets the layout of an empty file. Throws SystemModelError when the file system has no such targets.
     void set_layout(FileId file, const ModelLayout& layout);
     std::uint64_t file_size(FileId file) const;
-    void resize(FileId file, std::uint64_t size);    ///< truncates or extends
-    void allocate(FileId file, std::uint64_t size);  ///< allocates blocks for the first `size` bytes
+    void resize_file(FileId file, std::uint64_t size);      ///< truncates or extends
+    void allocate_blocks(FileId file, std::uint64_t size);  ///< allocates blocks for the first `size` bytes
     void remove_file(std::string_view path);
     void rename_file(std::string_view from, std::string_view to);
     std::vector<std::string> file_names() const;  ///< unsorted
@@ -63,7 +63,7 @@ class Machine {
     void set_alarm(Time time, std::uint64_t tag);
     Time next_event_time() const;  ///< `never` when nothing is pending
     /// Handles one event. False when there is none.
-    bool step();
+    bool handle_next_event();
     /// Handles all events up to `time` and sets the clock to it.
     void advance_to(Time time);
 

@@ -55,7 +55,7 @@ Time MetadataServers::service_time(const Server& server, const ModelOperation& o
             cost = costs.open;
             break;
         case ModelCallKind::stat:
-            cost = file.is_cached_by_server && costs.cached >= 0 ? costs.cached : costs.stat;
+            cost = file.is_cached_by_server && costs.cached_stat >= 0 ? costs.cached_stat : costs.stat;
             break;
         case ModelCallKind::remove:
             cost = costs.remove;

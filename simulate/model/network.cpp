@@ -145,7 +145,7 @@ void Network::select_routers() {
                                         [&](int a, int b) { return priority(a) < priority(b); });
     for (const int router : working_routers_) {
         if (priority(router) == priority(*first)) {
-            routers_.insert(routers_.end(), site_.links[static_cast<std::size_t>(router)].weight,
+            routers_.insert(routers_.end(), site_.links[static_cast<std::size_t>(router)].path_weight,
                             static_cast<std::uint32_t>(router));
         }
     }

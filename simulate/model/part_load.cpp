@@ -20,7 +20,7 @@ Bottleneck find_bottleneck(const std::vector<PartLoad>& before, const std::vecto
     }
     for (std::size_t i = 0; i < after.size(); ++i) {
         busiest.kind_count += after[i].kind == busiest.kind ? 1 : 0;
-        busiest.similar += after[i].kind == busiest.kind && utilizations[i] >= 0.95 * busiest.utilization ? 1 : 0;
+        busiest.similar_count += after[i].kind == busiest.kind && utilizations[i] >= 0.95 * busiest.utilization ? 1 : 0;
     }
     return busiest;
 }

@@ -17,9 +17,9 @@ struct PartLoad {
 /// The busiest part of an interval.
 struct Bottleneck {
     std::string kind, part;
-    double utilization = 0;      ///< 0..1
-    std::size_t similar = 0;     ///< parts of that kind within 5 % of it, with it
-    std::size_t kind_count = 0;  ///< parts of that kind
+    double utilization = 0;         ///< 0..1
+    std::size_t similar_count = 0;  ///< parts of that kind within 5 % of it, with it
+    std::size_t kind_count = 0;     ///< parts of that kind
 };
 /// From the loads at both ends of an interval of that length. Without parts the kind is empty.
 Bottleneck find_bottleneck(const std::vector<PartLoad>& before, const std::vector<PartLoad>& after, double seconds);

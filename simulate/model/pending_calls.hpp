@@ -17,11 +17,11 @@ struct PendingCall {
     ModelOperation operation;
     Time cpu_time = 0;
     Time call_time = 0;
-    std::uint64_t buffered_bytes = 0;    ///< of a buffered write, so far
-    std::uint32_t pending_requests = 0;  ///< of a direct call
-    bool has_paid_cache_lock = false;    ///< the time under the lock of the client's cache has passed
-    int error = 0;                       ///< errno
-    std::uint32_t full_target = none;    ///< the target with the maximum of dirty data: a write waits for it
+    std::uint64_t buffered_bytes = 0;      ///< of a buffered write, so far
+    std::uint32_t pending_requests = 0;    ///< of a direct call
+    bool has_paid_cache_lock = false;      ///< the time under the lock of the client's cache has passed
+    int error = 0;                         ///< errno
+    std::uint32_t full_target = no_index;  ///< the target with the maximum of dirty data: a write waits for it
 };
 
 class PendingCalls {

@@ -38,7 +38,8 @@ void RequestPath::enqueue(std::uint32_t index) {
     if (const std::uint32_t most = stream_limit(request); most > 0) {
         InFlightLimit& limit = clients_.stream(request.stream).in_flight_limit[request.is_write ? 1 : 0];
         if (limit.in_flight >= most) {
-            (limit.first_waiting == none ? limit.first_waiting : requests_[limit.last_waiting].next_waiting) = index;
+            (limit.first_waiting == no_index ? limit.first_waiting : requests_[limit.last_waiting].next_waiting) =
+                index;
             limit.last_waiting = index;
             return;
         }
@@ -54,7 +55,7 @@ void RequestPath::release_stream_slot(const StorageRequest& finished) {
     }
     InFlightLimit& limit = clients_.stream(finished.stream).in_flight_limit[finished.is_write ? 1 : 0];
     const std::uint32_t next = limit.first_waiting;
-    if (next == none) {
+    if (next == no_index) {
         --limit.in_flight;
         return;
     }
@@ -86,10 +87,10 @@ void RequestPath::send(std::uint32_t index) {
     network_.choose_route(request, client, target, storage_.server_of(request.target));
     const Time now = timeline_.now();
     Time send_time = now;
-    if (request.purpose == RequestPurpose::write_behind && client.description.write_behind > 0) {
+    if (request.purpose == RequestPurpose::write_behind && client.description.write_behind_rate > 0) {
         send_time =
             client.flusher
-                .reserve(now, transfer_time(static_cast<double>(request.length), client.description.write_behind))
+                .reserve(now, transfer_time(static_cast<double>(request.length), client.description.write_behind_rate))
                 .end;
     }
     send_time = network_.reserve_forwarder(request.forwarder, send_time);
@@ -117,7 +118,7 @@ void RequestPath::transmit_over_next_link(std::uint32_t index) {
 
 void RequestPath::complete_at_media(std::uint32_t index) {
     StorageRequest& request = requests_[index];
-    storage_.count_request(request);
+    storage_.trace_request(request);
     if (request.is_write || request.hop_count == 0) {
         const Time answer_time = network_.message_time(request);
         if (answer_time > 0) {

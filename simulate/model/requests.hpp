@@ -45,7 +45,7 @@ class RequestPath {
 
  private:
     std::uint32_t stream_limit(const StorageRequest& request) const {
-        return request.is_write ? site_.writes_in_flight : site_.reads_in_flight;
+        return request.is_write ? site_.max_writes_in_flight : site_.max_reads_in_flight;
     }
     void submit_to_target(std::uint32_t request);
     void release_stream_slot(const StorageRequest& finished);

@@ -11,7 +11,7 @@ namespace {
 double remaining_rate_share(const StorageTarget& target, const Medium* medium, double position) noexcept {
     double share = 1;
     if (medium != nullptr) {
-        share *= 1 - (1 - medium->description.inner_rate) * position;
+        share *= 1 - (1 - medium->description.inner_rate_share) * position;
     }
     if (target.rebuild_share > 0) {
         share *= (1 - target.rebuild_share) * (medium != nullptr ? medium->description.degraded_share : 0.8);
@@ -27,18 +27,20 @@ double remaining_rate_share(const StorageTarget& target, const Medium* medium, d
 /// drive with the average time.
 Time seek_time(const MediumDescription& site, const MediaRequest& request, bool is_sequential,
                std::uint64_t touched_drives) noexcept {
-    const std::uint64_t segment = site.segment > 0 ? site.segment : Defaults::segment;
+    const std::uint64_t segment = site.segment_bytes > 0 ? site.segment_bytes : Defaults::segment;
     const Time one_seek = site.seek + site.rotation / 2;
     Time time = 0;
     if (!is_sequential && site.seek > 0 && (!site.sorts_requests || request.length <= segment)) {
-        const auto reached_drives = std::min<std::uint64_t>((request.length + segment - 1) / segment, site.drives);
-        time +=
-            site.segment > 0 ? one_seek : multiply_time(one_seek, static_cast<double>(reached_drives) / site.drives);
+        const auto reached_drives = std::min<std::uint64_t>((request.length + segment - 1) / segment, site.drive_count);
+        time += site.segment_bytes > 0
+                    ? one_seek
+                    : multiply_time(one_seek, static_cast<double>(reached_drives) / site.drive_count);
     }
     // Each further fragment needs a seek of its drives, shared by all drives over time.
     const std::uint64_t fragment_bytes = request.length / std::max(request.fragments, 1U);
-    const auto arms = std::clamp<std::uint64_t>((fragment_bytes + segment - 1) / segment, 1, site.drives);
-    const std::uint64_t sharing_drives = touched_drives >= site.data ? site.drives : std::max(touched_drives, arms);
+    const auto arms = std::clamp<std::uint64_t>((fragment_bytes + segment - 1) / segment, 1, site.drive_count);
+    const std::uint64_t sharing_drives =
+        touched_drives >= site.data_drives ? site.drive_count : std::max(touched_drives, arms);
     const double seeks = (request.fragments - 1) * static_cast<double>(arms) / static_cast<double>(sharing_drives);
     return time + multiply_time(one_seek, seeks);
 }
@@ -46,25 +48,25 @@ Time seek_time(const MediumDescription& site, const MediaRequest& request, bool 
 /// Least time of a request that is not sequential, from the random operations per second of a drive. Longer requests
 /// than a segment count as merged. Without geometry the one drive has the operations of all.
 Time min_access_time(const MediumDescription& site, const MediaRequest& request, bool is_sequential) noexcept {
-    const std::uint64_t segment = site.segment > 0 ? site.segment : Defaults::segment;
+    const std::uint64_t segment = site.segment_bytes > 0 ? site.segment_bytes : Defaults::segment;
     if (is_sequential || site.access_time == 0 || request.length > segment) {
         return 0;
     }
-    return site.segment > 0 ? site.access_time : site.access_time / std::max(site.drives, 1U);
+    return site.segment_bytes > 0 ? site.access_time : site.access_time / std::max(site.drive_count, 1U);
 }
 
 /// Counts what a request transfers on each drive alike: full stripes, and half of the changed parity in each direction.
-void count_all_drives(Medium& medium, const Medium::DriveLoad& load, bool is_write) noexcept {
+void count_all_drives(Medium& medium, const Medium::DriveBytes& load, bool is_write) noexcept {
     if (load.has_full_stripes) {
-        medium.average_drive.add(is_write, load.average_drive_bytes - load.parity_each_drive);
+        medium.average_drive.add(is_write, load.average_per_drive - load.parity_per_drive);
     }
-    medium.average_drive.read_bytes += static_cast<std::uint64_t>(load.parity_each_drive / 2);
-    medium.average_drive.written_bytes += static_cast<std::uint64_t>(load.parity_each_drive / 2);
+    medium.average_drive.read_bytes += static_cast<std::uint64_t>(load.parity_per_drive / 2);
+    medium.average_drive.written_bytes += static_cast<std::uint64_t>(load.parity_per_drive / 2);
 }
 
 /// Counts the part of a partial stripe on one drive. With parity, a write reads half of its bytes first.
 void count_drive(Medium& medium, std::size_t drive, double transferred, bool is_write) noexcept {
-    const bool rereads = is_write && medium.description.parity > 0;
+    const bool rereads = is_write && medium.description.parity_drives > 0;
     if (rereads) {
         medium.drives[drive].add(false, transferred / 2);
     }
@@ -76,13 +78,13 @@ ServiceTimes serve_from_drives(Medium& medium, const MediaRequest& request, std:
                                double slowdown, Time ready) noexcept {
     const MediumDescription& site = medium.description;
     const std::uint64_t from = request.offset + shift;
-    const Medium::DriveLoad load = medium.compute_load(from, from + request.length, request.is_write);
+    const Medium::DriveBytes load = medium.compute_drive_bytes(from, from + request.length, request.is_write);
     medium.counters.reads += load.partial_stripes;
-    medium.counters.read_bytes += load.reread_bytes;
+    medium.counters.read_bytes += load.reread;
     medium.counters.add(request.is_write, static_cast<double>(request.length));
     count_all_drives(medium, load, request.is_write);
     const bool is_sequential = medium.last_object == request.object && medium.last_end == request.offset;
-    const auto is_touched = [&load](std::size_t i) { return load.has_full_stripes || load.additional[i] > 0; };
+    const auto is_touched = [&load](std::size_t i) { return load.has_full_stripes || load.additional_by_drive[i] > 0; };
     const Time min_time = min_access_time(site, request, is_sequential);
     std::uint64_t touched_drives = 0;
     for (std::size_t i = 0; i < medium.seek_stations.size(); ++i) {
@@ -97,16 +99,17 @@ ServiceTimes serve_from_drives(Medium& medium, const MediaRequest& request, std:
     medium.last_end = request.offset + request.length;
     medium.last_is_write = request.is_write;
     // A drive has its share of the rate; without geometry, one arm has all of it.
-    const double share = rate.of(request.is_write) / static_cast<double>(site.segment > 0 ? site.data : 1);
+    const double share =
+        rate.for_direction(request.is_write) / static_cast<double>(site.segment_bytes > 0 ? site.data_drives : 1);
     ServiceTimes times{ready, ready};
     Time longest = 0;
     for (std::size_t i = 0; i < medium.seek_stations.size(); ++i) {
-        const double bytes = load.average_drive_bytes + load.additional[i];
+        const double bytes = load.average_per_drive + load.additional_by_drive[i];
         if (bytes <= 0) {
             continue;
         }
-        if (load.additional[i] > 0) {
-            count_drive(medium, i, load.additional[i], request.is_write);
+        if (load.additional_by_drive[i] > 0) {
+            count_drive(medium, i, load.additional_by_drive[i], request.is_write);
         }
         const Time transfer = transfer_time(bytes, share);
         const Time time = multiply_time(is_touched(i) ? std::max(transfer + additional_time, min_time) : transfer,
@@ -119,7 +122,7 @@ ServiceTimes serve_from_drives(Medium& medium, const MediaRequest& request, std:
         }
     }
     // A long read is sent stripe by stripe while the drives read on.
-    const std::uint64_t stripe = site.segment * site.data;
+    const std::uint64_t stripe = site.segment_bytes * site.data_drives;
     times.first_byte = times.done;
     if (!request.is_write && stripe > 0 && request.length > stripe) {
         const double remaining = 1 - static_cast<double>(stripe) / static_cast<double>(request.length);
@@ -133,7 +136,7 @@ ServiceTimes serve_from_drives(Medium& medium, const MediaRequest& request, std:
 Link::LinkTransit Link::transmit_message(Time head, Time tail, std::uint64_t length, bool is_write) noexcept {
     bytes[is_write ? 1 : 0] += length;
     messages[is_write ? 1 : 0] += 1;
-    const double rate = description.rate.of(is_write);
+    const double rate = description.rate.for_direction(is_write);
     const Time time = multiply_time(description.request_cost + transfer_time(static_cast<double>(length), rate),
                                     slowdown * noise.factor(head));
     const SingleServerStation::ServiceInterval service =
@@ -141,13 +144,13 @@ Link::LinkTransit Link::transmit_message(Time head, Time tail, std::uint64_t len
     return {add_time(service.start, description.latency), add_time(std::max(service.end, tail), description.latency)};
 }
 
-Medium::DriveLoad Medium::compute_load(std::uint64_t from, std::uint64_t until, bool is_write) const noexcept {
-    const std::uint64_t stripe = description.segment * description.data,
-                        drive_count = description.data + description.parity;
-    DriveLoad load;
+Medium::DriveBytes Medium::compute_drive_bytes(std::uint64_t from, std::uint64_t until, bool is_write) const noexcept {
+    const std::uint64_t stripe = description.segment_bytes * description.data_drives,
+                        drive_count = description.data_drives + description.parity_drives;
+    DriveBytes load;
     if (stripe == 0) {
         load.has_full_stripes = true;
-        load.average_drive_bytes = static_cast<double>(until - from);
+        load.average_per_drive = static_cast<double>(until - from);
         return load;
     }
     const std::uint64_t first_full = (from + stripe - 1) / stripe;
@@ -156,20 +159,23 @@ Medium::DriveLoad Medium::compute_load(std::uint64_t from, std::uint64_t until, 
     const auto add_partial_stripe = [&](std::uint64_t a, std::uint64_t b) {
         std::uint64_t longest = 0;
         for (std::uint64_t offset = a; offset < b;) {
-            const std::uint64_t end = std::min(b, (offset / description.segment + 1) * description.segment);
+            const std::uint64_t end = std::min(b, (offset / description.segment_bytes + 1) * description.segment_bytes);
             const auto bytes = static_cast<double>(end - offset);
             // A write reads old data and old parity from the drives of the new ones. Parity rotates by stripe so that
             // data continues on the next drive (md: left-symmetric).
-            const std::uint64_t shift = description.parity > 0 ? drive_count - offset / stripe % drive_count : 0;
-            const std::uint64_t drive = (offset / description.segment % description.data + shift) % drive_count;
-            load.additional[drive % seek_stations.size()] += is_write && description.parity > 0 ? 2 * bytes : bytes;
+            const std::uint64_t shift = description.parity_drives > 0 ? drive_count - offset / stripe % drive_count : 0;
+            const std::uint64_t drive =
+                (offset / description.segment_bytes % description.data_drives + shift) % drive_count;
+            load.additional_by_drive[drive % seek_stations.size()] +=
+                is_write && description.parity_drives > 0 ? 2 * bytes : bytes;
             longest = std::max(longest, end - offset);
             offset = end;
         }
-        if (is_write && description.parity > 0) {
+        if (is_write && description.parity_drives > 0) {
             ++load.partial_stripes;
-            load.reread_bytes += b - a + description.parity * longest;
-            parity += 2.0 * description.parity * static_cast<double>(longest);  // old parity is read, new is written
+            load.reread += b - a + description.parity_drives * longest;
+            parity +=
+                2.0 * description.parity_drives * static_cast<double>(longest);  // old parity is read, new is written
         }
     };
     if (first_full > last_full) {
@@ -182,11 +188,11 @@ Medium::DriveLoad Medium::compute_load(std::uint64_t from, std::uint64_t until, 
             add_partial_stripe(last_full * stripe, until);
         }
         load.has_full_stripes = last_full > first_full;
-        load.average_drive_bytes = static_cast<double>((last_full - first_full) * description.segment);
+        load.average_per_drive = static_cast<double>((last_full - first_full) * description.segment_bytes);
     }
     // Parity rotates over all drives, so each has its share of the accesses.
-    load.parity_each_drive = parity / static_cast<double>(drive_count);
-    load.average_drive_bytes += load.parity_each_drive;
+    load.parity_per_drive = parity / static_cast<double>(drive_count);
+    load.average_per_drive += load.parity_per_drive;
     return load;
 }
 
@@ -209,7 +215,7 @@ ServiceTimes serve_request(StorageTarget& target, Medium* medium, const MediaReq
     ServiceTimes times{ready, ready};
     // If the drives have no rate, the target's rate is the total rate of its drives.
     const bool is_drive_rate = medium != nullptr && medium->description.rate.write <= 0;
-    if (const double rate = target.description.rate.of(request.is_write); rate > 0 && !is_drive_rate) {
+    if (const double rate = target.description.rate.for_direction(request.is_write); rate > 0 && !is_drive_rate) {
         const Time time = transfer_time(static_cast<double>(request.length), rate * share);
         times.first_byte = times.done = target.rate_station.reserve(ready, multiply_time(time, slowdown)).end;
     }

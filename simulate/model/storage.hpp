@@ -59,8 +59,9 @@ struct Medium {
 
     Medium(const MediumDescription& described, std::uint64_t seed, std::uint64_t part)
         : description(described),
-          seek_stations(described.segment > 0 ? std::clamp<std::size_t>(described.data + described.parity, 1, max_arms)
-                                              : 1),
+          seek_stations(described.segment_bytes > 0
+                            ? std::clamp<std::size_t>(described.data_drives + described.parity_drives, 1, max_arms)
+                            : 1),
           drives(seek_stations.size()),
           noise(seed, part, described.noise),
           slowdown(described.slowdown) {}
@@ -79,15 +80,15 @@ struct Medium {
     DriveCounters counters;  ///< with the old data and parity that writes of partial stripes read
 
     /// Bytes that a request transfers on the drives.
-    struct DriveLoad {
-        double average_drive_bytes = 0;  ///< full stripes, and a share of additional parity
-        double parity_each_drive = 0;    ///< part of average_drive: parity of partial stripes, read and written
-        std::array<double, max_arms> additional{};  ///< by drive: partial stripes with their old data
-        bool has_full_stripes = false;              ///< so every drive is touched
-        std::uint32_t partial_stripes = 0;          ///< written
-        std::uint64_t reread_bytes = 0;             ///< old data and parity
+    struct DriveBytes {
+        double average_per_drive = 0;  ///< full stripes, and a share of additional parity
+        double parity_per_drive = 0;   ///< part of average_drive: parity of partial stripes, read and written
+        std::array<double, max_arms> additional_by_drive{};  ///< by drive: partial stripes with their old data
+        bool has_full_stripes = false;                       ///< so every drive is touched
+        std::uint32_t partial_stripes = 0;                   ///< written
+        std::uint64_t reread = 0;                            ///< old data and parity
     };
-    DriveLoad compute_load(std::uint64_t from, std::uint64_t until, bool is_write) const noexcept;
+    DriveBytes compute_drive_bytes(std::uint64_t from, std::uint64_t until, bool is_write) const noexcept;
     /// Busy time of the busiest drive.
     Time busy_time() const noexcept;
 };
@@ -117,7 +118,7 @@ struct Server {
     Server(const ServerDescription& described, std::uint64_t seed, std::uint64_t part)
         : description(described),
           threads(described.threads),
-          cache(described.cache),
+          cache(described.read_cache_bytes),
           noise(seed, part, described.noise),
           slowdown(described.slowdown) {}
 

@@ -29,7 +29,7 @@ StorageServers::StorageServers(const SystemModel& site, NoiseSeeds& seeds, std::
     for (const MediumDescription& medium : site.media) {
         media_.emplace_back(medium, seeds.seed, ++seeds.part_count);
         traces.media.push_back({medium.id, {}, {}, {}, {}, {}});
-        if (medium.segment > 0 && medium.drive_ids.size() == media_.back().seek_stations.size()) {
+        if (medium.segment_bytes > 0 && medium.drive_ids.size() == media_.back().seek_stations.size()) {
             for (const std::string& drive : medium.drive_ids) {
                 traces.drives.push_back({drive, {}, {}, {}, {}, {}});
             }
@@ -111,7 +111,7 @@ void StorageServers::receive(StorageRequest& request, std::uint32_t index) {
                     .end;
         }
         const FileState& file = files_[request.file];
-        const bool is_cacheable = server.cache.capacity() > 0 && file.size <= server.description.cache_max_file;
+        const bool is_cacheable = server.cache.capacity() > 0 && file.size <= server.description.max_cached_file_bytes;
         const std::uint64_t object = std::uint64_t{request.file} << 20U | request.target;
         const std::uint64_t end = request.object_offset + request.length;
         if (is_cacheable && !request.is_write && server.cache.cached_until(object, request.object_offset) >= end) {
@@ -172,7 +172,7 @@ void StorageServers::write_to_drives(WriteCache& cache, const std::vector<WriteC
 /// A write is done when the cache has room for it.
 ServiceTimes StorageServers::write_to_cache(WriteCache& cache, std::uint32_t target, const MediaRequest& request) {
     const MediumDescription& medium = medium_of(targets_[target])->description;
-    const std::uint64_t stripe = medium.parity > 0 ? medium.segment * medium.data : 0;
+    const std::uint64_t stripe = medium.parity_drives > 0 ? medium.segment_bytes * medium.data_drives : 0;
     write_to_drives(cache, cache.take({target, request}, stripe, targets_[target].slice_misalignment));
     const Time done = cache.find_room(timeline_.now());
     return {done, done};
@@ -213,7 +213,7 @@ void StorageServers::submit_to_media(StorageRequest& request, std::uint32_t inde
                    index);
 }
 
-void StorageServers::count_request(const StorageRequest& request) {
+void StorageServers::trace_request(const StorageRequest& request) {
     TargetTrace& trace = traces_.targets[request.target];
     const std::size_t pages = std::bit_width(std::max<std::uint64_t>(request.length / page_bytes, 1)) - 1;
     const auto us = static_cast<std::uint64_t>((request.last_byte_time - request.server_arrival) / 1000);
@@ -258,7 +258,8 @@ void StorageServers::copy_drive_counters() {
         const DriveCounters& group = medium.counters;
         traces_.media[i] = {medium.description.id, group.reads,         group.read_bytes,
                             group.writes,          group.written_bytes, medium.busy_time()};
-        if (medium.description.segment == 0 || medium.description.drive_ids.size() != medium.seek_stations.size()) {
+        if (medium.description.segment_bytes == 0 ||
+            medium.description.drive_ids.size() != medium.seek_stations.size()) {
             continue;
         }
         for (std::size_t arm = 0; arm < medium.seek_stations.size(); ++arm) {

@@ -28,7 +28,7 @@ class StorageServers {
     /// Passes a request to its target and plans the event of its completion there.
     void submit_to_media(StorageRequest& request, std::uint32_t index);
     /// Counts a completed request.
-    void count_request(const StorageRequest& request);
+    void trace_request(const StorageRequest& request);
     /// Submits a request of other users to a target, at a time that may have passed.
     void submit_neighbor_request(std::uint32_t target, const MediaRequest& request, Time time);
 

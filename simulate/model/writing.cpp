@@ -18,10 +18,10 @@ void ClientCache::register_writer(ClientStream& stream, FileId file) {
 }
 
 void ClientCache::unregister_writer(ClientStream& stream) {
-    if (stream.written_file != none) {
+    if (stream.written_file != no_index) {
         FileState& file = files_[stream.written_file];
         file.writer_count -= file.writer_count > 0 ? 1 : 0;
-        stream.written_file = none;
+        stream.written_file = no_index;
     }
 }
 
@@ -79,7 +79,7 @@ bool ClientCache::reserve_piece(std::uint32_t call, FileId file_id, std::uint64_
     // Limits smaller than a piece still allow one piece.
     const bool is_target_full =
         target_limit > 0 && target_queue.dirty_bytes > 0 && target_queue.dirty_bytes + room > target_limit;
-    calls_[call].full_target = is_target_full ? location.target : none;
+    calls_[call].full_target = is_target_full ? location.target : no_index;
     if (is_target_full || (limit > 0 && client.dirty_bytes > 0 && client.dirty_bytes + room > limit)) {
         return false;
     }
@@ -207,8 +207,8 @@ void ClientCache::finish_write_back(const StorageRequest& request) {
         const std::uint32_t call = waiting.front();
         waiting.pop_front();
         const std::uint32_t full_target = calls_[call].full_target;
-        const bool still_waits =
-            full_target != none && full_target != request.target && client.target_queues[full_target].dirty_bytes > 0;
+        const bool still_waits = full_target != no_index && full_target != request.target &&
+                                 client.target_queues[full_target].dirty_bytes > 0;
         if (still_waits || !buffer_write(call)) {
             wait_for_dirty_room(call);
         }

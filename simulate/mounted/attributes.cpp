@@ -114,8 +114,9 @@ void FuseService::setattr(fuse_req_t request, fuse_ino_t node, struct stat* requ
             machine_, make_metadata_operation(request, ModelCallKind::stat, model_file), calling_thread(request));
         error = set_attributes(file, *requested, mask);
         if (error == 0 && (mask & FUSE_SET_ATTR_SIZE) != 0) {
-            machine_.call_machine(
-                [&](Machine& machine) { machine.resize(model_file, static_cast<std::uint64_t>(requested->st_size)); });
+            machine_.call_machine([&](Machine& machine) {
+                machine.resize_file(model_file, static_cast<std::uint64_t>(requested->st_size));
+            });
         }
         if (::fstatat(file.fd, "", &attributes, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0 && error == 0) {
             error = errno;
@@ -170,7 +171,7 @@ void FuseService::getxattr(fuse_req_t request, fuse_ino_t node, const char* name
         }
         ModelLayout layout;
         if (file.is_directory()) {
-            const std::optional<RequestedLayout> requested = store_.get_inherited(file);
+            const std::optional<RequestedLayout> requested = store_.get_inherited_layout(file);
             if (!requested) {
                 fuse_reply_err(request, ENODATA);
                 return;
@@ -216,7 +217,8 @@ void FuseService::setxattr(fuse_req_t request, fuse_ino_t node, const char* name
         const std::optional<RequestedLayout> requested = attribute == lov_name ? parse_lov(text) : parse_layout(text);
         int error = EINVAL;
         if (requested && (S_ISREG(file.mode) || file.is_directory())) {
-            error = file.is_directory() ? store_.set_inherited(file, *requested) : store_.set_layout(file, *requested);
+            error = file.is_directory() ? store_.set_inherited_layout(file, *requested)
+                                        : store_.set_layout(file, *requested);
         }
         fuse_reply_err(request, error);
         return;

@@ -123,7 +123,7 @@ std::string ControlFiles::format_faults() {
     return machine_.call_machine([](Machine& machine) {
         std::string text;
         for (const Fault& fault : machine.faults()) {
-            text += fault.text() + "\n";
+            text += fault.to_text() + "\n";
         }
         return text;
     });

@@ -121,7 +121,7 @@ void FuseService::open(fuse_req_t request, fuse_ino_t node, Info* info) {
     file->fd = ::open(DescriptorPath(inode_of_file.fd).c_str(), store_open_flags(info->flags));
     const int error = errno;
     if (file->fd >= 0 && (info->flags & O_TRUNC) != 0) {
-        machine_.call_machine([&](Machine& machine) { machine.resize(file->file, 0); });
+        machine_.call_machine([&](Machine& machine) { machine.resize_file(file->file, 0); });
     }
     call.wait();
     if (file->fd < 0) {
@@ -201,7 +201,7 @@ void FuseService::write_buf(fuse_req_t request, fuse_ino_t node, struct fuse_buf
     into.buf[0].flags = static_cast<fuse_buf_flags>(FUSE_BUF_IS_FD | FUSE_BUF_FD_SEEK);
     into.buf[0].fd = file.fd;
     into.buf[0].pos = offset;
-    RealTimeMachine::TimedCall call(machine_, operation, calling_thread(request), machine_.request_arrival());
+    RealTimeMachine::TimedCall call(machine_, operation, calling_thread(request), machine_.request_arrival_time());
     const ssize_t length = fuse_buf_copy(&into, data, static_cast<fuse_buf_copy_flags>(0));
     call.wait();
     if (length < 0 || call.error() != 0) {
@@ -252,7 +252,7 @@ void FuseService::fallocate(fuse_req_t request, fuse_ino_t /*node*/, int mode, o
         const auto size = static_cast<std::uint64_t>(attributes.st_size);
         machine_.call_machine([&](Machine& machine) {
             if (machine.file_size(file.file) != size) {
-                machine.resize(file.file, size);
+                machine.resize_file(file.file, size);
             }
         });
     }

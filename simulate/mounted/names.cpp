@@ -101,9 +101,9 @@ Inode* FuseService::find_new_inode(fuse_req_t request, Inode& parent, const char
         attributes.st_gid = caller->gid;
     }
     const std::optional<RequestedLayout> requested =
-        created->is_directory() ? store_.get_inherited(parent) : std::nullopt;
+        created->is_directory() ? store_.get_inherited_layout(parent) : std::nullopt;
     if (requested) {
-        store_.set_inherited(*created, *requested);
+        store_.set_inherited_layout(*created, *requested);
     }
     return created;
 }

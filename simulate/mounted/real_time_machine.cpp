@@ -54,8 +54,8 @@ pid_t find_submitting_thread(pid_t worker) {
 
 RealTimeMachine::RealTimeMachine(SystemModel site, const RealTimeOptions& options)
     : options_(options), start_(Clock::now()), machine_(std::move(site), options.machine, *this) {
-    options_.lead = static_cast<Time>(static_cast<double>(options.lead) * options.speed);
-    max_lag_ = options_.lead + static_cast<Time>(static_cast<double>(max_delay) * options.speed);
+    options_.lead_time = static_cast<Time>(static_cast<double>(options.lead_time) * options.speed);
+    max_lag_ = options_.lead_time + static_cast<Time>(static_cast<double>(max_delay) * options.speed);
     waiting_calls_.reserve(1024);
     expected_threads_.reserve(1024);
 }
@@ -87,7 +87,7 @@ Time RealTimeMachine::now() const {
     return options_.speed == 1 ? passed : static_cast<Time>(static_cast<double>(passed) * options_.speed);
 }
 
-Time RealTimeMachine::request_arrival() const {
+Time RealTimeMachine::request_arrival_time() const {
     const Time copy_time = options_.is_paced ? thread_cpu_time() - cpu_time_at_request_end : 0;
     return now() - static_cast<Time>(static_cast<double>(copy_time) * options_.speed);
 }
@@ -112,11 +112,12 @@ RealTimeMachine::CallingThread& RealTimeMachine::get_thread(pid_t thread) {
     const auto [entry, is_new] = threads_.try_emplace(thread);
     CallingThread& caller = entry->second;
     if (is_new) {
-        caller.patience = options_.lead;
+        caller.patience = options_.lead_time;
         const pid_t submitter = find_submitting_thread(thread);
         if (submitter != thread) {
             CallingThread& submitting_thread = threads_[submitter];
-            submitting_thread.patience = std::max(submitting_thread.patience, options_.lead / min_patience_divisor);
+            submitting_thread.patience =
+                std::max(submitting_thread.patience, options_.lead_time / min_patience_divisor);
             caller.active_thread = &submitting_thread;
         }
     }
@@ -130,7 +131,7 @@ Time RealTimeMachine::compute_arrival(const CallingThread& thread, Time time) co
         return time;
     }
     // A pause of at least twice the lead is the program's alone and counts in full.
-    const Time program_time = std::clamp<Time>(2 * (pause - options_.lead), 0, pause);
+    const Time program_time = std::clamp<Time>(2 * (pause - options_.lead_time), 0, pause);
     return std::clamp(thread.last_answered_end + program_time, time - max_lag_, time);
 }
 
@@ -145,7 +146,7 @@ void RealTimeMachine::expect_call(CallingThread& thread, Time earliest) {
 
 void RealTimeMachine::stop_expecting(CallingThread& thread) {
     if (thread.is_expected) {
-        thread.patience = std::min(options_.lead, 2 * thread.patience);
+        thread.patience = std::min(options_.lead_time, 2 * thread.patience);
         thread.is_expected = false;
         std::erase(expected_threads_, &thread);
     }
@@ -163,18 +164,18 @@ void RealTimeMachine::handle_due_events() {
     for (std::size_t i = 0; i < expected_threads_.size();) {
         CallingThread& thread = *expected_threads_[i];
         if (thread.completed == 0 && time - thread.answer_time > current_patience(thread)) {
-            thread.patience = std::max(thread.patience / 2, options_.lead / min_patience_divisor);
+            thread.patience = std::max(thread.patience / 2, options_.lead_time / min_patience_divisor);
             thread.is_expected = false;
             expected_threads_[i] = expected_threads_.back();
             expected_threads_.pop_back();
         } else {
-            const Time allowed_lag = thread.completed > 0 ? max_lag_ : options_.lead;
+            const Time allowed_lag = thread.completed > 0 ? max_lag_ : options_.lead_time;
             handled_until_ = std::min(handled_until_, std::max(thread.earliest_next_call, time - allowed_lag));
             ++i;
         }
     }
     while (machine_.next_event_time() <= handled_until_) {  // a completion may reduce handled_until_
-        machine_.step();
+        machine_.handle_next_event();
     }
 }
 
@@ -183,11 +184,11 @@ Time RealTimeMachine::next_action_time() const {
     const Time next_event = machine_.next_event_time();
     const Time time = now();
     Time action_time = next_event;
-    const Time latest = next_event < no_time - options_.lead ? next_event + options_.lead : no_time;
+    const Time latest = next_event < no_time - options_.lead_time ? next_event + options_.lead_time : no_time;
     for (const CallingThread* thread : expected_threads_) {
         if (thread->earliest_next_call < next_event) {
             const Time end_of_patience = std::min(thread->answer_time + current_patience(*thread) + 1, latest);
-            action_time = std::max(action_time, thread->completed > 0 ? time + options_.lead : end_of_patience);
+            action_time = std::max(action_time, thread->completed > 0 ? time + options_.lead_time : end_of_patience);
         }
     }
     return std::min(action_time, time + max_sleep);

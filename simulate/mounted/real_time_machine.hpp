@@ -6,9 +6,9 @@
 // A call is answered at or after its completion in the machine, always a little later: the thread must wake up, and
 // the answer and the program's next call take time. This delay belongs neither to the machine nor to the program. So
 // the next call of a thread arrives, for the machine, at the completion of its last call plus the time since the answer
-// in excess of `lead`. That may be in the past. To keep the events of other threads from being ahead of it, the machine
-// stands still at the completion until the next call comes, for at most a lead. If the thread does not call in time (it
-// has ended, or waits for another thread), the machine waits half as long for it the next time.
+// in excess of `lead_time`. That may be in the past. To keep the events of other threads from being ahead of it, the
+// machine stands still at the completion until the next call comes, for at most a lead. If the thread does not call in
+// time (it has ended, or waits for another thread), the machine waits half as long for it the next time.
 #pragma once
 
 #include "model/machine.hpp"
@@ -28,9 +28,9 @@ constexpr Time default_lead = 100'000;
 
 struct RealTimeOptions {
     MachineOptions machine;
-    bool is_paced = true;      ///< false: calls end when their bytes are stored
-    double speed = 1;          ///< seconds of the machine per second of the clock
-    Time lead = default_lead;  ///< ns of the clock
+    bool is_paced = true;           ///< false: calls end when their bytes are stored
+    double speed = 1;               ///< seconds of the machine per second of the clock
+    Time lead_time = default_lead;  ///< ns of the clock
 };
 
 class RealTimeMachine final : public Listener {
@@ -77,7 +77,7 @@ class RealTimeMachine final : public Listener {
     Time now() const;
     /// When the request of this thread arrived: before its data was copied. The processor time of the thread since
     /// record_request_end() is that of the copy.
-    Time request_arrival() const;
+    Time request_arrival_time() const;
     /// Called by a thread that has served a request.
     void record_request_end() const;
     const SystemModel& system() const { return machine_.system(); }

@@ -100,17 +100,17 @@ std::optional<RequestedLayout> Store::load_layout(const Inode& inode) {
     return length > 0 ? parse_layout({text, static_cast<std::size_t>(length)}) : std::nullopt;
 }
 
-std::optional<RequestedLayout> Store::load_inherited(Inode& directory) {
-    if (!directory.has_loaded_inherited) {
-        directory.has_loaded_inherited = true;
-        directory.inherited = load_layout(directory);
+std::optional<RequestedLayout> Store::load_inherited_layout(Inode& directory) {
+    if (!directory.is_inherited_layout_loaded) {
+        directory.is_inherited_layout_loaded = true;
+        directory.inherited_layout = load_layout(directory);
     }
-    return directory.inherited;
+    return directory.inherited_layout;
 }
 
-std::optional<RequestedLayout> Store::get_inherited(Inode& directory) {
+std::optional<RequestedLayout> Store::get_inherited_layout(Inode& directory) {
     const std::lock_guard lock(mutex_);
-    return load_inherited(directory);
+    return load_inherited_layout(directory);
 }
 
 FileId Store::get_file(Inode& inode, const Inode* parent) {
@@ -126,7 +126,7 @@ FileId Store::get_file(Inode& inode, const Inode* parent) {
         if (::fstatat(inode.fd, "", &attributes, AT_EMPTY_PATH) == 0) {
             size = static_cast<std::uint64_t>(attributes.st_size);
         }
-        requested = parent != nullptr ? load_inherited(const_cast<Inode&>(*parent)) : load_layout(inode);
+        requested = parent != nullptr ? load_inherited_layout(const_cast<Inode&>(*parent)) : load_layout(inode);
     }
     ModelLayout layout;
     inode.file = machine_.call_machine([&](Machine& machine) {
@@ -141,7 +141,7 @@ FileId Store::get_file(Inode& inode, const Inode* parent) {
             }
         }
         if (is_new && size > 0) {
-            machine.resize(file, size);
+            machine.resize_file(file, size);
         }
         layout = machine.get_layout(file);
         return file;
@@ -179,15 +179,15 @@ int Store::set_layout(Inode& inode, const RequestedLayout& requested) {
     return 0;
 }
 
-int Store::set_inherited(Inode& directory, const RequestedLayout& requested) {
+int Store::set_inherited_layout(Inode& directory, const RequestedLayout& requested) {
     const SystemModel& site = machine_.system();
     const ModelLayout layout = requested.apply_to({}, site);
     if (layout.size < 4096 || layout.size % 4096 != 0 || layout.count == 0 || layout.start >= site.targets.size()) {
         return EINVAL;
     }
     const std::lock_guard lock(mutex_);
-    directory.has_loaded_inherited = true;
-    directory.inherited = requested;
+    directory.is_inherited_layout_loaded = true;
+    directory.inherited_layout = requested;
     store_layout(directory, format_requested_layout(requested));
     return 0;
 }

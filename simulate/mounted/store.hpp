@@ -31,8 +31,8 @@ struct Inode {
     // Protected by the store's mutex:
     bool has_file = false;  ///< `file` is set
     FileId file = 0;
-    bool has_loaded_inherited = false;         ///< a directory: `inherited` is set
-    std::optional<RequestedLayout> inherited;  ///< layout of new files in it
+    bool is_inherited_layout_loaded = false;          ///< a directory: `inherited_layout` is set
+    std::optional<RequestedLayout> inherited_layout;  ///< layout of new files in it
 
     bool is_directory() const { return S_ISDIR(mode); }
 };
@@ -72,8 +72,8 @@ class Store {
     /// Sets the layout of an empty file. Returns 0 or an errno.
     int set_layout(Inode& inode, const RequestedLayout& requested);
     /// Sets the layout of new files in a directory; new directories inherit it. Returns 0 or an errno.
-    int set_inherited(Inode& directory, const RequestedLayout& requested);
-    std::optional<RequestedLayout> get_inherited(Inode& directory);
+    int set_inherited_layout(Inode& directory, const RequestedLayout& requested);
+    std::optional<RequestedLayout> get_inherited_layout(Inode& directory);
 
  private:
     struct Key {
@@ -85,7 +85,7 @@ class Store {
     };
     static void store_layout(const Inode& inode, const std::string& text);
     static std::optional<RequestedLayout> load_layout(const Inode& inode);
-    static std::optional<RequestedLayout> load_inherited(Inode& directory);
+    static std::optional<RequestedLayout> load_inherited_layout(Inode& directory);
 
     RealTimeMachine& machine_;
     Inode root_;

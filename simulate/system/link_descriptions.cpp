@@ -12,18 +12,18 @@ using nlohmann::json;
 DirectedRate read_interface_rate(const SystemParts& system, const json& interface) {
     DirectedRate rate = read_directed_rate(interface);
     if (rate.write <= 0) {
-        if (const json* network = system.find(text(interface, "network"))) {
+        if (const json* network = system.find(get_text(interface, "network"))) {
             rate = read_directed_rate(*network);
         }
     }
-    const double count = std::max(number(interface, "count", 1), 1.0);
+    const double count = std::max(get_number(interface, "count", 1), 1.0);
     return {rate.read * count, rate.write * count};
 }
 
 std::vector<std::string> list_networks(const json& host) {
     std::vector<std::string> names;
     for (const json& interface : host.value("interfaces", json::array())) {
-        names.push_back(text(interface, "network"));
+        names.push_back(get_text(interface, "network"));
     }
     return names;
 }
@@ -37,7 +37,7 @@ Time latency_of_common_network(const SystemParts& system, const json& host, cons
     for (const std::string& name : list_networks(host)) {
         const json* network = system.find(name);
         if (network != nullptr && std::find(networks.begin(), networks.end(), name) != networks.end()) {
-            return duration(*network, "latency", 0);
+            return get_duration(*network, "latency", 0);
         }
     }
     return 0;
@@ -46,12 +46,12 @@ Time latency_of_common_network(const SystemParts& system, const json& host, cons
 /// Adds one link for all adapters of a host and returns its index; -1 when they have no limit and no delay.
 int add_adapter(SystemModel& site, const SystemParts& system, const json& host) {
     LinkDescription link;
-    link.id = text(host, "id");
+    link.id = get_text(host, "id");
     for (const json& interface : host.value("interfaces", json::array())) {
         const DirectedRate rate = read_interface_rate(system, interface);
         link.rate.read += rate.read;
         link.rate.write += rate.write;
-        apply_network(link, system.find(text(interface, "network")));
+        apply_network(link, system.find(get_text(interface, "network")));
     }
     if (link.rate.write <= 0 && link.latency == 0 && link.request_cost == 0) {
         return -1;
@@ -64,7 +64,7 @@ int add_adapter(SystemModel& site, const SystemParts& system, const json& host) 
 /// `host_rate`.
 int add_forwarding_host(SystemModel& site, const SystemParts& system, const json& host, DirectedRate host_rate) {
     LinkDescription link;
-    link.id = text(host, "id");
+    link.id = get_text(host, "id");
     link.rate = host_rate;
     for (const json& interface : host.value("interfaces", json::array())) {
         const DirectedRate interface_rate = read_interface_rate(system, interface);
@@ -74,11 +74,11 @@ int add_forwarding_host(SystemModel& site, const SystemParts& system, const json
         lower(link.rate.read, interface_rate.read);
         lower(link.rate.write, interface_rate.write);
     }
-    link.request_cost = parameter_duration(host, "request_cost", 0);
+    link.request_cost = get_parameter_duration(host, "request_cost", 0);
     link.noise = get_parameter(host, "noise", 0);
     link.slowdown = get_parameter(host, "slowdown", 1);
-    link.weight = std::max(count(host, "weight", 1), 1U);
-    link.priority = count(host, "priority", 0);
+    link.path_weight = std::max(get_count(host, "weight", 1), 1U);
+    link.priority = get_count(host, "priority", 0);
     site.links.push_back(link);
     return static_cast<int>(site.links.size()) - 1;
 }
@@ -86,7 +86,7 @@ int add_forwarding_host(SystemModel& site, const SystemParts& system, const json
 /// Whether the mount has forwarders and each of them is on a network of the servers, so that no router is needed.
 bool do_forwarders_reach_servers(const SystemParts& system, const json& mount,
                                  const std::vector<std::string>& server_networks) {
-    const std::vector<std::string> forwarders = texts(mount, "via");
+    const std::vector<std::string> forwarders = get_texts(mount, "via");
     return !forwarders.empty() && std::all_of(forwarders.begin(), forwarders.end(), [&](const std::string& id) {
         return have_common_network(list_networks(system.get(id)), server_networks);
     });
@@ -96,28 +96,28 @@ bool do_forwarders_reach_servers(const SystemParts& system, const json& mount,
 /// that it forwards.
 void add_forwarders(SystemModel& site, const SystemParts& system, const json& mount,
                     const std::vector<std::string>& server_networks) {
-    const double forward_rate = parameter_rate(mount, "forward_rate", 0);
-    for (const std::string& id : texts(mount, "via")) {
+    const double forward_rate = get_parameter_rate(mount, "forward_rate", 0);
+    for (const std::string& id : get_texts(mount, "via")) {
         const json& host = system.get(id);
         const json& routers = system.list("routers");
-        const bool is_router =
-            std::any_of(routers.begin(), routers.end(), [&id](const json& router) { return text(router, "id") == id; });
+        const bool is_router = std::any_of(routers.begin(), routers.end(),
+                                           [&id](const json& router) { return get_text(router, "id") == id; });
         const DirectedRate host_rate = forward_rate > 0 ? DirectedRate{forward_rate, forward_rate}
                                        : is_router      ? DirectedRate{}
                                                         : read_directed_rate(host);
         site.forwarders.push_back(add_forwarding_host(site, system, host, host_rate));
         site.links.back().latency = latency_of_common_network(system, host, server_networks);
     }
-    site.forward_cost = parameter_duration(mount, "forward_cost", 0);
-    site.forward_threads = parameter_count(mount, "forward_threads", 0);
+    site.forward_cost = get_parameter_duration(mount, "forward_cost", 0);
+    site.forward_threads = get_parameter_count(mount, "forward_threads", 0);
 }
 
 /// Adds the limits of the client software of the mount.
 void add_client_software(SystemModel& site, const json& mount) {
-    site.reads_in_flight = parameter_count(mount, "reads_in_flight", 0);
-    site.writes_in_flight = parameter_count(mount, "writes_in_flight", 0);
-    const DirectedRate rate{parameter_rate(mount, "client_read_rate", 0),
-                            parameter_rate(mount, "client_write_rate", 0)};
+    site.max_reads_in_flight = get_parameter_count(mount, "reads_in_flight", 0);
+    site.max_writes_in_flight = get_parameter_count(mount, "writes_in_flight", 0);
+    const DirectedRate rate{get_parameter_rate(mount, "client_read_rate", 0),
+                            get_parameter_rate(mount, "client_write_rate", 0)};
     if (rate.read <= 0 && rate.write <= 0) {
         return;
     }
@@ -136,14 +136,14 @@ std::string protocol_of(const std::string& file_system_kind) {
 }
 
 bool forwards_protocol(const json& router, const std::string& file_system_kind) {
-    const std::string protocol = text(router, "protocol");
+    const std::string protocol = get_text(router, "protocol");
     return protocol.empty() || protocol == protocol_of(file_system_kind);
 }
 
 /// LNet network of a described network; Lustre's default is tcp.
 std::string lnet_of_network(const SystemParts& system, const std::string& name) {
     const json* network = system.find(name);
-    const std::string lnet = network != nullptr ? text(*network, "lnet") : "";
+    const std::string lnet = network != nullptr ? get_text(*network, "lnet") : "";
     return lnet.empty() ? "tcp" : lnet;
 }
 
@@ -152,13 +152,13 @@ void name_lnet_router(LinkDescription& link, const SystemParts& system, const js
                       const std::vector<std::string>& client_networks,
                       const std::vector<std::string>& server_networks) {
     for (const json& interface : router.value("interfaces", json::array())) {
-        const std::string network = text(interface, "network");
+        const std::string network = get_text(interface, "network");
         const std::string lnet = lnet_of_network(system, network);
         if (link.routed_net.empty() && have_common_network({network}, client_networks)) {
             link.routed_net = lnet;
         }
         if (link.nid.empty() && have_common_network({network}, server_networks)) {
-            const std::string nid = text(interface, "nid");
+            const std::string nid = get_text(interface, "nid");
             link.nid = nid.empty() ? link.id + "@" + lnet : nid;
         }
     }
@@ -196,9 +196,9 @@ void apply_network(LinkDescription& link, const json* network) {
     if (network == nullptr) {
         return;
     }
-    link.latency = duration(*network, "latency", 0);
-    link.request_cost = parameter_duration(*network, "message_cost", 0);
-    link.half_duplex = text(*network, "duplex") == "half";
+    link.latency = get_duration(*network, "latency", 0);
+    link.request_cost = get_parameter_duration(*network, "message_cost", 0);
+    link.half_duplex = get_text(*network, "duplex") == "half";
     link.noise = get_parameter(*network, "noise", 0);
     link.slowdown = get_parameter(*network, "slowdown", 1);
 }
@@ -238,7 +238,7 @@ void add_links(SystemModel& site, const SystemParts& system, const json& mount) 
     }
     add_forwarders(site, system, mount, server_networks);
     add_client_software(site, mount);
-    site.data_cost = parameter_duration(mount, "data_cost", 0);
+    site.data_cost = get_parameter_duration(mount, "data_cost", 0);
     site.size_cost_s = get_parameter(mount, "size_cost", 0);
 }
 

@@ -24,10 +24,10 @@ void find_paths(const SystemParts& system, const std::string& from, const std::s
         return;
     }
     for (const json& link : system.list("links")) {
-        const std::string id = text(link, "id");
-        if (text(link, "near") == from && std::find(path.begin(), path.end(), id) == path.end()) {
+        const std::string id = get_text(link, "id");
+        if (get_text(link, "near") == from && std::find(path.begin(), path.end(), id) == path.end()) {
             path.push_back(id);
-            find_paths(system, text(link, "far"), to, path, paths);
+            find_paths(system, get_text(link, "far"), to, path, paths);
             path.pop_back();
         }
     }
@@ -64,7 +64,7 @@ class StorageLinks {
         if (paths.empty()) {  // another node executes the calls of these
             for (const json& node : system_.list("nodes")) {
                 std::vector<std::string> path;
-                find_paths(system_, text(node, "id"), controller, path, paths);
+                find_paths(system_, get_text(node, "id"), controller, path, paths);
             }
             add_path_assumption(!paths.empty());
         }
@@ -86,7 +86,7 @@ class StorageLinks {
             return;
         }
         const json& part = system_.get(controller);
-        const std::uint64_t size = bytes(part, "cache", 0);
+        const std::uint64_t size = get_bytes(part, "cache", 0);
         if (!part.value("write_cache", false) || size == 0) {
             return;
         }
@@ -103,7 +103,7 @@ class StorageLinks {
     /// The controller of the LUN or RAID group below a target; empty: none is described.
     std::string find_controller(const TargetDescription& target) const {
         for (const json* part = system_.find(target.id); part != nullptr;) {
-            if (const std::string name = text(*part, "controller"); !name.empty()) {
+            if (const std::string name = get_text(*part, "controller"); !name.empty()) {
                 return name;
             }
             part = system_.find(SystemParts::find_underlying_device(*part));
@@ -115,7 +115,7 @@ class StorageLinks {
         std::string enclosure;
         const auto add_drive = [&](const std::string& id) {
             const json* drive = system_.find(id);
-            const std::string name = drive != nullptr ? text(*drive, "enclosure") : std::string();
+            const std::string name = drive != nullptr ? get_text(*drive, "enclosure") : std::string();
             const bool is_other = !enclosure.empty() && enclosure != name;
             enclosure = is_other ? "several" : name;
         };
@@ -127,8 +127,8 @@ class StorageLinks {
         if (part == nullptr) {
             return {};
         }
-        const std::vector<std::string> drives = texts(*part, "drives");
-        for (const std::string& id : drives.empty() ? std::vector<std::string>{text(*part, "id")} : drives) {
+        const std::vector<std::string> drives = get_texts(*part, "drives");
+        for (const std::string& id : drives.empty() ? std::vector<std::string>{get_text(*part, "id")} : drives) {
             add_drive(id);
         }
         return enclosure == "several" ? std::string() : enclosure;
@@ -143,10 +143,10 @@ class StorageLinks {
     }
     /// Parity that a controller computes limits the data written through it.
     void limit_parity(int link, const TargetDescription& target, const json& controller) {
-        if (target.medium < 0 || site_.media[static_cast<std::size_t>(target.medium)].parity == 0) {
+        if (target.medium < 0 || site_.media[static_cast<std::size_t>(target.medium)].parity_drives == 0) {
             return;
         }
-        const double parity_rate = parameter_rate(controller, "parity_rate", 0);
+        const double parity_rate = get_parameter_rate(controller, "parity_rate", 0);
         double& write = site_.links[static_cast<std::size_t>(link)].rate.write;
         if (parity_rate > 0) {
             write = write > 0 ? std::min(write, parity_rate) : parity_rate;
@@ -163,13 +163,13 @@ class StorageLinks {
         if (is_new) {
             const MediumDescription* medium =
                 target.medium >= 0 ? &site_.media[static_cast<std::size_t>(target.medium)] : nullptr;
-            if (medium != nullptr && medium->parity > 0) {
-                rate.write *= static_cast<double>(medium->data) / (medium->data + medium->parity);
+            if (medium != nullptr && medium->parity_drives > 0) {
+                rate.write *= static_cast<double>(medium->data_drives) / (medium->data_drives + medium->parity_drives);
             }
             LinkDescription link;
             link.id = id;
             link.rate = rate;
-            link.request_cost = parameter_duration(part, "request_cost", 0);
+            link.request_cost = get_parameter_duration(part, "request_cost", 0);
             link.noise = get_parameter(part, "noise", 0);
             link.slowdown = get_parameter(part, "slowdown", 1);
             site_.links.push_back(link);
@@ -181,14 +181,14 @@ class StorageLinks {
         const auto [entry, is_new] = link_indices_.try_emplace(id, 0);
         if (is_new) {
             const json& part = system_.get(id);
-            const json* network = system_.find(text(part, "network"));
+            const json* network = system_.find(get_text(part, "network"));
             LinkDescription link;
             link.id = id;
             link.rate = read_directed_rate(part);
             if (link.rate.write <= 0 && network != nullptr) {
                 link.rate = read_directed_rate(*network);
             }
-            const double count = std::max(number(part, "count", 1), 1.0);
+            const double count = std::max(get_number(part, "count", 1), 1.0);
             link.rate = {link.rate.read * count, link.rate.write * count};
             apply_network(link, network);
             site_.links.push_back(link);
@@ -205,10 +205,10 @@ class StorageLinks {
             link.rate = read_directed_rate(part);
             if (link.rate.write <= 0) {
                 const DirectedRate port = read_directed_rate(part, "port_rate");
-                const double ports = std::max(number(part, "ports", 1), 1.0);
+                const double ports = std::max(get_number(part, "ports", 1), 1.0);
                 link.rate = {port.read * ports, port.write * ports};
             }
-            link.request_cost = parameter_duration(part, "request_cost", 0);
+            link.request_cost = get_parameter_duration(part, "request_cost", 0);
             link.noise = get_parameter(part, "noise", 0);
             link.slowdown = get_parameter(part, "slowdown", 1);
             site_.links.push_back(link);

@@ -40,7 +40,7 @@ struct Defaults {
 /// Bytes/s by direction; 0: unknown, no limit.
 struct DirectedRate {
     double read = 0, write = 0;
-    double of(bool is_write) const { return is_write ? write : read; }
+    double for_direction(bool is_write) const { return is_write ? write : read; }
 };
 
 /// A shared link of a path: an adapter, a router, a forwarder, a channel or a controller.
@@ -51,25 +51,25 @@ struct LinkDescription {
     Time latency = 0;          ///< one way
     Time request_cost = 0;     ///< of each message; it occupies the link
     double noise = 0, slowdown = 1;
-    std::uint32_t weight = 1;    ///< share among alternative links
-    std::uint32_t priority = 0;  ///< of a router: a higher one is used only while none with a lower number works
-    std::string nid;             ///< of an LNet router: its NID on the network of the servers
-    std::string routed_net;      ///< of an LNet router: the LNet network of the clients
+    std::uint32_t path_weight = 1;  ///< share among alternative links
+    std::uint32_t priority = 0;     ///< of a router: a higher one is used only while none with a lower number works
+    std::string nid;                ///< of an LNet router: its NID on the network of the servers
+    std::string routed_net;         ///< of an LNet router: the LNet network of the clients
 };
 
 struct ClientDescription {
     std::string id;
     std::uint32_t cores = 1;
-    std::uint64_t memory = 0;  ///< bytes, 0 = unknown
-    Time call_cost = 0;        ///< of one I/O call
-    double copy_rate = 0;      ///< bytes/s between user memory and page cache
+    std::uint64_t memory_bytes = 0;  ///< bytes, 0 = unknown
+    Time call_cost = 0;              ///< of one I/O call
+    double copy_rate = 0;            ///< bytes/s between user memory and page cache
     std::uint64_t page_cache = 0, dirty_limit = 0, dirty_per_target = 0;  ///< bytes; page_cache 0: no cache
     std::uint64_t read_ahead = 0, rpc_size = 0;                           ///< bytes
     std::uint64_t read_ahead_total = 0;  ///< bytes of all its streams in flight; 0: no limit
     std::uint32_t rpcs_in_flight = 0;
     std::uint32_t cached_names = 0;  ///< whose attributes it keeps
-    double write_behind = 0;         ///< bytes/s of all background writing of the node; 0: no limit
-    Time evict_cost = 0;             ///< of one page of 4 KiB
+    double write_behind_rate = 0;    ///< bytes/s of all background writing of the node; 0: no limit
+    Time page_evict_cost = 0;        ///< of one page of 4 KiB
     double slowdown = 1;
     int software_link = -1;     ///< link: limit of its client software; -1: none
     int link = -1;              ///< its adapters; -1: no limit
@@ -84,12 +84,12 @@ struct ServerDescription {
     int partner = -1;           ///< server that takes over its targets; -1: none
     std::uint32_t threads = 0;  ///< 0 = no limit
     Time request_cost = 0;
-    std::uint64_t cache = 0;               ///< bytes of its read cache
-    std::uint64_t cache_max_file = ~0ULL;  ///< larger files are not cached (readcache_max_filesize)
+    std::uint64_t read_cache_bytes = 0;           ///< bytes of its read cache
+    std::uint64_t max_cached_file_bytes = ~0ULL;  ///< larger files are not cached (readcache_max_filesize)
     double noise = 0, slowdown = 1;
     // Service times of one metadata operation.
     Time create = 0, stat = 0, open = 0, remove = 0, readdir = 0, rename = 0, mkdir = 0, journal = 0;
-    Time cached = -1;  ///< of a stat answered from memory; < 0: like any other
+    Time cached_stat = -1;  ///< of a stat answered from memory; < 0: like any other
 };
 
 /// Memory of a controller that answers writes before the drives have them.
@@ -104,20 +104,20 @@ struct MediumDescription {
     std::vector<std::string> drive_ids;  ///< empty: not described
     int write_cache = -1;                ///< index in SystemModel::write_caches; -1: none
     DirectedRate rate;
-    std::uint32_t data = 1;        ///< number of drives that a stripe's data fills
-    std::uint32_t drives = 1;      ///< number of drives
-    std::uint64_t segment = 0;     ///< bytes of a stripe on one drive; 0: unknown
-    std::uint32_t parity = 0;      ///< drives of parity; a write of a partial stripe reads old data and all parity
-    Time partial_stripe_cost = 0;  ///< of each partial stripe, in addition to its bytes
-    Time seek = 0, rotation = 0;   ///< of a request that is not sequential; rotation: one turn
-    bool sorts_requests = false;   ///< no seek time is described: long requests are merged and do not seek
-    Time access_time = 0;          ///< least time of a request of one drive that is not sequential; 0: no limit
-    Time latency = 0;              ///< least time from the begin of a request at the drives to its end
-    Time request_cost = 0;         ///< of a request, in addition to its bytes
-    Time turnaround = 0;           ///< between a read and a write
-    double inner_rate = 1;         ///< at the inner edge, as a share of the outer one
-    double rebuild_share = 0.3;    ///< guess: of the rate that a rebuild takes
-    double degraded_share = 0.8;   ///< guess: of the rate that remains with a drive missing
+    std::uint32_t data_drives = 1;    ///< number of drives that a stripe's data fills
+    std::uint32_t drive_count = 1;    ///< number of drives
+    std::uint64_t segment_bytes = 0;  ///< bytes of a stripe on one drive; 0: unknown
+    std::uint32_t parity_drives = 0;  ///< drives of parity; a write of a partial stripe reads old data and all parity
+    Time partial_stripe_cost = 0;     ///< of each partial stripe, in addition to its bytes
+    Time seek = 0, rotation = 0;      ///< of a request that is not sequential; rotation: one turn
+    bool sorts_requests = false;      ///< no seek time is described: long requests are merged and do not seek
+    Time access_time = 0;             ///< least time of a request of one drive that is not sequential; 0: no limit
+    Time latency = 0;                 ///< least time from the begin of a request at the drives to its end
+    Time request_cost = 0;            ///< of a request, in addition to its bytes
+    Time turnaround = 0;              ///< between a read and a write
+    double inner_rate_share = 1;      ///< at the inner edge, as a share of the outer one
+    double rebuild_share = 0.3;       ///< guess: of the rate that a rebuild takes
+    double degraded_share = 0.8;      ///< guess: of the rate that remains with a drive missing
     double noise = 0, slowdown = 1;
 };
 
@@ -160,8 +160,8 @@ struct SystemModel {
     std::vector<int> forwarders;             ///< links of the nodes that forward (DVS, NFS); empty: native
     Time forward_cost = 0;                   ///< of a request or metadata operation on a thread of a forwarder
     std::uint32_t forward_threads = 0;       ///< of each forwarder; 0 = no limit
-    std::uint32_t reads_in_flight = 0, writes_in_flight = 0;  ///< requests of one stream in flight; 0: no limit
-    Time data_cost = 0;                                       ///< additional time to create a file with content
+    std::uint32_t max_reads_in_flight = 0, max_writes_in_flight = 0;  ///< requests of one stream in flight; 0: no limit
+    Time data_cost = 0;                                               ///< additional time to create a file with content
     double size_cost_s = 0;  ///< additional time in seconds for each KiB of that content
     std::vector<ServerDescription> servers;
     std::vector<MediumDescription> media;

@@ -51,27 +51,27 @@ ReadAheadLimits default_read_ahead(const FileSystemDescription& fs, double memor
 
 ClientDescription read_client(const json& node, const FileSystemDescription& fs, bool& uses_default_cost) {
     ClientDescription client;
-    client.id = text(node, "id");
-    client.cores = count(node, "cores", 1);
-    client.memory = bytes(node, "memory", 0);
+    client.id = get_text(node, "id");
+    client.cores = get_count(node, "cores", 1);
+    client.memory_bytes = get_bytes(node, "memory", 0);
     const double calls = get_parameter(node, "call_rate", 0);
     uses_default_cost = uses_default_cost || (calls <= 0 && !has_parameter(node, "call_cost"));
     client.call_cost =
-        parameter_duration(node, "call_cost", calls > 0 ? 1 / calls : static_cast<double>(Defaults::call_cost_s));
-    client.copy_rate = parameter_rate(node, "copy_rate", Defaults::copy_rate);
-    const auto memory = static_cast<double>(client.memory);
-    client.page_cache = parameter_bytes(node, "page_cache", memory * Defaults::page_cache_share);
-    client.dirty_limit = parameter_bytes(node, "dirty_limit", memory * Defaults::dirty_share);
-    client.dirty_per_target =
-        parameter_bytes(node, "dirty_per_target", fs.is_local ? 0 : static_cast<double>(Defaults::dirty_per_target));
+        get_parameter_duration(node, "call_cost", calls > 0 ? 1 / calls : static_cast<double>(Defaults::call_cost_s));
+    client.copy_rate = get_parameter_rate(node, "copy_rate", Defaults::copy_rate);
+    const auto memory = static_cast<double>(client.memory_bytes);
+    client.page_cache = get_parameter_bytes(node, "page_cache", memory * Defaults::page_cache_share);
+    client.dirty_limit = get_parameter_bytes(node, "dirty_limit", memory * Defaults::dirty_share);
+    client.dirty_per_target = get_parameter_bytes(node, "dirty_per_target",
+                                                  fs.is_local ? 0 : static_cast<double>(Defaults::dirty_per_target));
     const ReadAheadLimits read_ahead = default_read_ahead(fs, memory);
-    client.read_ahead = parameter_bytes(node, "read_ahead", read_ahead.stream);
-    client.read_ahead_total = parameter_bytes(node, "read_ahead_total", read_ahead.total);
-    client.rpc_size = parameter_bytes(node, "rpc_size", static_cast<double>(Defaults::rpc_size), 1);
-    client.rpcs_in_flight = parameter_count(node, "rpcs_in_flight", Defaults::rpcs_in_flight, 1);
-    client.cached_names = parameter_count(node, "cached_names", 0);
-    client.write_behind = parameter_rate(node, "write_behind", 0);
-    client.evict_cost = parameter_duration(node, "evict_cost", 0);
+    client.read_ahead = get_parameter_bytes(node, "read_ahead", read_ahead.stream);
+    client.read_ahead_total = get_parameter_bytes(node, "read_ahead_total", read_ahead.total);
+    client.rpc_size = get_parameter_bytes(node, "rpc_size", static_cast<double>(Defaults::rpc_size), 1);
+    client.rpcs_in_flight = get_parameter_count(node, "rpcs_in_flight", Defaults::rpcs_in_flight, 1);
+    client.cached_names = get_parameter_count(node, "cached_names", 0);
+    client.write_behind_rate = get_parameter_rate(node, "write_behind", 0);
+    client.page_evict_cost = get_parameter_duration(node, "evict_cost", 0);
     client.slowdown = get_parameter(node, "slowdown", 1);
     return client;
 }
@@ -80,48 +80,48 @@ ClientDescription read_client(const json& node, const FileSystemDescription& fs,
 json find_mount(const SystemParts& system, const std::string& requested) {
     std::string name = requested;
     for (const json& pool : system.list("pools")) {
-        if (text(pool, "id") == requested) {
-            name = text(pool, "file_system");
+        if (get_text(pool, "id") == requested) {
+            name = get_text(pool, "file_system");
         }
     }
     for (const json& mount : system.list("mounts")) {
-        if (text(mount, "id") == name || (text(mount, "file_system") == name && !name.empty())) {
+        if (get_text(mount, "id") == name || (get_text(mount, "file_system") == name && !name.empty())) {
             return mount;
         }
     }
     for (const json& fs : system.list("file_systems")) {
-        if (text(fs, "id") == name) {
+        if (get_text(fs, "id") == name) {
             json nodes = json::array();
             for (const json& node : system.list("nodes")) {
-                nodes.push_back(text(node, "id"));
+                nodes.push_back(get_text(node, "id"));
             }
             return {{"id", name}, {"file_system", name}, {"on", nodes}};
         }
     }
     std::string mounts;
     for (const json& mount : system.list("mounts")) {
-        mounts += (mounts.empty() ? "" : ", ") + text(mount, "id");
+        mounts += (mounts.empty() ? "" : ", ") + get_text(mount, "id");
     }
-    throw SystemModelError("system " + system.id() + " has no mount or file system \"" + name + "\": its mounts are " +
-                           (mounts.empty() ? "none" : mounts));
+    throw SystemModelError("system " + system.system_id() + " has no mount or file system \"" + name +
+                           "\": its mounts are " + (mounts.empty() ? "none" : mounts));
 }
 
 std::string find_first_mount(const SystemParts& system) {
     for (const json& mount : system.list("mounts")) {
-        const std::string fs = text(mount, "file_system");
-        if (!text(system.get(fs), "device").empty()) {
-            return text(mount, "id");
+        const std::string fs = get_text(mount, "file_system");
+        if (!get_text(system.get(fs), "device").empty()) {
+            return get_text(mount, "id");
         }
         for (const json& target : system.list("targets")) {
-            if (text(target, "file_system") == fs && holds_data(target)) {
-                return text(mount, "id");
+            if (get_text(target, "file_system") == fs && holds_data(target)) {
+                return get_text(mount, "id");
             }
         }
     }
     if (!system.list("file_systems").empty()) {
-        return text(system.list("file_systems").front(), "id");
+        return get_text(system.list("file_systems").front(), "id");
     }
-    throw SystemModelError("system " + system.id() +
+    throw SystemModelError("system " + system.system_id() +
                            " has no file system to simulate: describe one with [[file_systems]] and [[targets]]");
 }
 
@@ -129,32 +129,32 @@ FileSystemDescription read_file_system(const SystemParts& system, const std::str
     const json& fs = system.get(id);
     FileSystemDescription site;
     site.id = id;
-    site.kind = text(fs, "kind");
-    site.version = text(fs, "version");
-    site.is_local = !text(fs, "device").empty();
+    site.kind = get_text(fs, "kind");
+    site.version = get_text(fs, "version");
+    site.is_local = !get_text(fs, "device").empty();
     if (const auto stripe = fs.find("stripe"); stripe != fs.end()) {
-        site.stripe_size = bytes(*stripe, "size", 1U << 20U, 1);
-        site.stripe_count = static_cast<std::int64_t>(number(*stripe, "count", 1, -1, max_count));
+        site.stripe_size = get_bytes(*stripe, "size", 1U << 20U, 1);
+        site.stripe_count = static_cast<std::int64_t>(get_number(*stripe, "count", 1, -1, max_count));
     } else if (site.kind != "lustre") {
         site.stripe_count = -1;  // GPFS, BeeGFS and striped volumes use all targets for a file
     }
-    site.used_share = number(fs, "used", 0);
-    site.lock_cost = parameter_duration(fs, "lock_cost", 0);
-    site.revoke_cost = parameter_duration(fs, "revoke_cost", 0);
-    site.lock_unit = parameter_bytes(fs, "lock_unit", 0);
+    site.used_share = get_number(fs, "used", 0);
+    site.lock_cost = get_parameter_duration(fs, "lock_cost", 0);
+    site.revoke_cost = get_parameter_duration(fs, "revoke_cost", 0);
+    site.lock_unit = get_parameter_bytes(fs, "lock_unit", 0);
     site.cached_page_cost_s = get_parameter(fs, "cached_page_cost", 0);
-    site.log_rate = text(fs, "log").empty() ? parameter_rate(fs, "log_rate", 0) : 0;
-    site.layout_cost = parameter_duration(fs, "layout_cost", 0);
+    site.log_rate = get_text(fs, "log").empty() ? get_parameter_rate(fs, "log_rate", 0) : 0;
+    site.layout_cost = get_parameter_duration(fs, "layout_cost", 0);
     return site;
 }
 
 /// Removes the targets outside of a requested pool.
 void restrict_to_pool(SystemModel& site, const SystemParts& system, const std::string& requested) {
     for (const json& pool : system.list("pools")) {
-        if (text(pool, "id") != requested) {
+        if (get_text(pool, "id") != requested) {
             continue;
         }
-        const std::vector<std::string> members = texts(pool, "targets");
+        const std::vector<std::string> members = get_texts(pool, "targets");
         std::erase_if(site.targets, [&members](const TargetDescription& target) {
             return std::find(members.begin(), members.end(), target.id) == members.end();
         });
@@ -167,15 +167,15 @@ void restrict_to_pool(SystemModel& site, const SystemParts& system, const std::s
 }
 
 void add_clients(SystemModel& site, const SystemParts& system, const json& mount) {
-    std::vector<std::string> on = texts(mount, "on");
+    std::vector<std::string> on = get_texts(mount, "on");
     std::sort(on.begin(), on.end());
     bool uses_default_cost = false;
     const auto has_mount = [&on](const json& host) {
-        return std::binary_search(on.begin(), on.end(), text(host, "id"));
+        return std::binary_search(on.begin(), on.end(), get_text(host, "id"));
     };
     for (const bool is_compute : {true, false}) {  // login nodes come last
         for (const json& node : system.list("nodes")) {
-            if ((text(node, "role") == "compute") == is_compute && (on.empty() || has_mount(node))) {
+            if ((get_text(node, "role") == "compute") == is_compute && (on.empty() || has_mount(node))) {
                 site.clients.push_back(read_client(node, site.file_system, uses_default_cost));
             }
         }
@@ -202,9 +202,9 @@ SystemModel read_system_model(std::string_view resolved_json, const std::string&
         const SystemParts system(resolved_json);
         const json mount = find_mount(system, requested.empty() ? find_first_mount(system) : requested);
         SystemModel site;
-        site.system = system.id();
-        site.mount = text(mount, "id");
-        site.file_system = read_file_system(system, text(mount, "file_system"));
+        site.system = system.system_id();
+        site.mount = get_text(mount, "id");
+        site.file_system = read_file_system(system, get_text(mount, "file_system"));
         add_storage(site, system);
         restrict_to_pool(site, system, requested);
         add_clients(site, system, mount);

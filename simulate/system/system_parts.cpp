@@ -30,7 +30,7 @@ double read_number(const json& part, const json& table, const char* member, doub
     }
     std::array<char, 160> message{};
     std::snprintf(message.data(), message.size(), "%s of \"%.64s\" is %g; it must be from %g to %g", member,
-                  text(part, "id").c_str(), value, minimum, maximum);
+                  get_text(part, "id").c_str(), value, minimum, maximum);
     throw SystemModelError(std::string("the resolved system cannot be simulated: ") + message.data());
 }
 
@@ -44,19 +44,19 @@ double read_rate(const json& part, const json& table, const char* member, double
 
 SystemParts::SystemParts(std::string_view resolved_json) : system_(json::parse(resolved_json, nullptr, false)) {
     constexpr const char* remedy = ": make one with System.to_json() of sonde.model.system, as `sonde simulate` does";
-    if (!system_.is_object() || text(system_, "schema") != "sonde-system-resolved/2") {
+    if (!system_.is_object() || get_text(system_, "schema") != "sonde-system-resolved/2") {
         throw SystemModelError(std::string("this is no resolved system (schema sonde-system-resolved/2)") + remedy);
     }
     for (const auto& [kind, parts] : system_.items()) {
         for (const json& part : parts.is_array() ? parts : json::array()) {
-            if (!part.is_object() || text(part, "id").empty()) {
+            if (!part.is_object() || get_text(part, "id").empty()) {
                 throw SystemModelError("the resolved system has a part without an id among its " + kind + remedy);
             }
         }
     }
     for (const auto& [kind, parts] : system_.items()) {
         for (std::size_t i = 0; parts.is_array() && i < parts.size(); ++i) {
-            by_id_.emplace(text(parts[i], "id"), &parts[i]);
+            by_id_.emplace(get_text(parts[i], "id"), &parts[i]);
         }
     }
     check_no_cycles();
@@ -64,7 +64,7 @@ SystemParts::SystemParts(std::string_view resolved_json) : system_(json::parse(r
 
 std::string SystemParts::find_underlying_device(const json& device) {
     for (const char* member : {"on", "raid_group", "members"}) {
-        const std::vector<std::string> devices = texts(device, member);
+        const std::vector<std::string> devices = get_texts(device, member);
         if (devices.size() == 1) {
             return devices.front();
         }
@@ -80,7 +80,7 @@ void SystemParts::check_no_cycles() const {
             for (const json* device = find(find_underlying_device(part)); device != nullptr;
                  device = find(find_underlying_device(*device))) {
                 if (device == &part || ++steps > max_depth) {
-                    throw SystemModelError("the resolved system cannot be simulated: \"" + text(part, "id") +
+                    throw SystemModelError("the resolved system cannot be simulated: \"" + get_text(part, "id") +
                                            (device == &part ? "\" lies on itself" : "\" lies on too many others"));
                 }
             }
@@ -88,8 +88,8 @@ void SystemParts::check_no_cycles() const {
     }
 }
 
-std::string SystemParts::id() const {
-    return text(system_, "id");
+std::string SystemParts::system_id() const {
+    return get_text(system_, "id");
 }
 
 const json& SystemParts::list(const char* kind) const {
@@ -107,15 +107,15 @@ const json& SystemParts::get(const std::string& id) const {
     if (const json* part = find(id)) {
         return *part;
     }
-    throw SystemModelError("system " + this->id() + " has no part \"" + id + "\"");
+    throw SystemModelError("system " + this->system_id() + " has no part \"" + id + "\"");
 }
 
-std::string text(const json& part, const char* member) {
+std::string get_text(const json& part, const char* member) {
     const auto value = part.find(member);
     return value != part.end() && value->is_string() ? value->get<std::string>() : std::string();
 }
 
-std::vector<std::string> texts(const json& part, const char* member) {
+std::vector<std::string> get_texts(const json& part, const char* member) {
     const auto value = part.find(member);
     if (value == part.end()) {
         return {};
@@ -124,39 +124,39 @@ std::vector<std::string> texts(const json& part, const char* member) {
                               : value->get<std::vector<std::string>>();
 }
 
-double number(const json& part, const char* member, double fallback, double minimum, double maximum) {
+double get_number(const json& part, const char* member, double fallback, double minimum, double maximum) {
     return read_number(part, part, member, fallback, minimum, maximum);
 }
 
-std::uint64_t bytes(const json& part, const char* member, std::uint64_t fallback, double minimum) {
-    return static_cast<std::uint64_t>(number(part, member, static_cast<double>(fallback), minimum));
+std::uint64_t get_bytes(const json& part, const char* member, std::uint64_t fallback, double minimum) {
+    return static_cast<std::uint64_t>(get_number(part, member, static_cast<double>(fallback), minimum));
 }
 
-std::uint32_t count(const json& part, const char* member, std::uint32_t fallback, double minimum) {
-    return static_cast<std::uint32_t>(number(part, member, fallback, minimum, max_count));
+std::uint32_t get_count(const json& part, const char* member, std::uint32_t fallback, double minimum) {
+    return static_cast<std::uint32_t>(get_number(part, member, fallback, minimum, max_count));
 }
 
-Time duration(const json& part, const char* member, double fallback_s) {
-    return seconds_to_time(number(part, member, fallback_s, 0, longest_s));
+Time get_duration(const json& part, const char* member, double fallback_s) {
+    return seconds_to_time(get_number(part, member, fallback_s, 0, longest_s));
 }
 
 double get_parameter(const json& part, const char* name, double fallback) {
     return read_number(part, model_of(part), name, fallback, 0, max_bytes);
 }
 
-std::uint64_t parameter_bytes(const json& part, const char* name, double fallback, double minimum) {
+std::uint64_t get_parameter_bytes(const json& part, const char* name, double fallback, double minimum) {
     return static_cast<std::uint64_t>(read_number(part, model_of(part), name, fallback, minimum, max_bytes));
 }
 
-std::uint32_t parameter_count(const json& part, const char* name, std::uint32_t fallback, double minimum) {
+std::uint32_t get_parameter_count(const json& part, const char* name, std::uint32_t fallback, double minimum) {
     return static_cast<std::uint32_t>(read_number(part, model_of(part), name, fallback, minimum, max_count));
 }
 
-Time parameter_duration(const json& part, const char* name, double fallback_s) {
+Time get_parameter_duration(const json& part, const char* name, double fallback_s) {
     return seconds_to_time(read_number(part, model_of(part), name, fallback_s, 0, longest_s));
 }
 
-double parameter_rate(const json& part, const char* name, double fallback) {
+double get_parameter_rate(const json& part, const char* name, double fallback) {
     return read_rate(part, model_of(part), name, fallback);
 }
 
@@ -177,7 +177,7 @@ DirectedRate read_directed_rate(const json& part, const char* member) {
 }
 
 bool holds_data(const json& target) {
-    const std::string kind = text(target, "kind");
+    const std::string kind = get_text(target, "kind");
     return kind != "mdt" && kind != "mgt" && kind != "metadata";
 }
 

@@ -66,7 +66,7 @@ void add_unused_numbers(SystemModel& site, const SystemParts& system) {
             const json parameters = part.value("model", json::object());
             for (const auto& [name, value] : parameters.items()) {
                 if (!used.contains(name)) {
-                    parts_by_member["model." + name + " of " + kind].push_back(text(part, "id"));
+                    parts_by_member["model." + name + " of " + kind].push_back(get_text(part, "id"));
                 }
             }
         }
@@ -74,7 +74,7 @@ void add_unused_numbers(SystemModel& site, const SystemParts& system) {
     for (const KindMember& member : unused_members) {
         for (const json& part : system.list(member.kind)) {
             if (part.contains(member.name)) {
-                parts_by_member[std::string(member.name) + " of " + member.kind].push_back(text(part, "id"));
+                parts_by_member[std::string(member.name) + " of " + member.kind].push_back(get_text(part, "id"));
             }
         }
     }
@@ -82,9 +82,9 @@ void add_unused_numbers(SystemModel& site, const SystemParts& system) {
     for (const json& part : system.list("controllers")) {
         const bool is_write_back = part.value("write_cache", false);
         if (part.contains("cache") && !is_write_back) {
-            parts_by_member["cache of controllers"].push_back(text(part, "id"));
+            parts_by_member["cache of controllers"].push_back(get_text(part, "id"));
         } else if (is_write_back && !part.contains("cache")) {
-            parts_by_member["write_cache (without a size in cache) of controllers"].push_back(text(part, "id"));
+            parts_by_member["write_cache (without a size in cache) of controllers"].push_back(get_text(part, "id"));
         }
     }
     for (const auto& [member, ids] : parts_by_member) {

@@ -15,10 +15,10 @@ class SimulatedChannel final : public backends::Channel {
     SimulatedChannel(SimulatedStorage& storage, const backends::ChannelSetup& setup)
         : storage_(storage),
           scheduler_(storage.scheduler),
-          io_(*setup.io),
-          is_durable_(io_.sync != plan::Sync::none || io_.fsync == plan::Fsync::per_op),
-          files_(setup.files),
-          slot_bytes_(static_cast<std::size_t>(std::max(io_.queue_depth, 1))) {}
+          io_settings_(*setup.io),
+          is_durable_(io_settings_.sync != plan::Sync::none || io_settings_.fsync == plan::Fsync::per_op),
+          files_(setup.file_count),
+          slot_bytes_(static_cast<std::size_t>(std::max(io_settings_.queue_depth, 1))) {}
 
     int open(std::uint16_t file, const backends::OpenRequest& request) override {
         Machine& machine = scheduler_.machine();
@@ -31,10 +31,10 @@ class SimulatedChannel final : public backends::Channel {
         }
         files_[file] = machine.get_file(request.path);
         if (exists && request.truncate) {
-            machine.resize(files_[file], 0);
+            machine.resize_file(files_[file], 0);
         }
-        if (request.write && io_.preallocate != plan::Preallocate::none) {
-            machine.allocate(files_[file], request.size);
+        if (request.write && io_settings_.preallocate != plan::Preallocate::none) {
+            machine.allocate_blocks(files_[file], request.size);
         }
         scheduler_.call(make_operation(exists ? ModelCallKind::open : ModelCallKind::create, files_[file]));
         return 0;
@@ -88,7 +88,8 @@ class SimulatedChannel final : public backends::Channel {
     }
     backends::NameOperations* name_operations() override {
         if (!name_operations_) {
-            name_operations_ = std::make_unique<SimulatedNameOperations>(scheduler_, storage_.directories, io_.direct);
+            name_operations_ =
+                std::make_unique<SimulatedNameOperations>(scheduler_, storage_.directories, io_settings_.direct);
         }
         return name_operations_.get();
     }
@@ -110,8 +111,8 @@ class SimulatedChannel final : public backends::Channel {
     }
     ModelOperation make_transfer(const backends::IoRequest& request) const {
         ModelOperation operation =
-            make_operation(request.is_write ? ModelCallKind::write : ModelCallKind::read, files_[request.file]);
-        operation.direct = io_.direct;
+            make_operation(request.is_write ? ModelCallKind::write : ModelCallKind::read, files_[request.file_index]);
+        operation.direct = io_settings_.direct;
         operation.sync = is_durable_ && request.is_write;
         operation.offset = request.offset;
         operation.length = request.length;
@@ -122,14 +123,14 @@ class SimulatedChannel final : public backends::Channel {
         if (request.is_write) {
             return request.length;
         }
-        const std::uint64_t size = scheduler_.machine().file_size(files_[request.file]);
+        const std::uint64_t size = scheduler_.machine().file_size(files_[request.file_index]);
         return static_cast<std::int64_t>(
             request.offset >= size ? 0 : std::min<std::uint64_t>(request.length, size - request.offset));
     }
 
     SimulatedStorage& storage_;
     TaskScheduler& scheduler_;
-    const plan::Io& io_;
+    const plan::Io& io_settings_;
     bool is_durable_;
     std::vector<FileId> files_;
     std::vector<std::int64_t> slot_bytes_;  ///< bytes of the operation submitted in each slot
@@ -142,8 +143,12 @@ backends::Backend make_simulated_backend(SimulatedStorage& storage) {
     return {
         .name = "simulated",
         .summary = "a described machine in virtual time",
-        .traits =
-            {.queue = true, .direct = true, .sync = true, .names = true, .collective = true, .virtual_time = true},
+        .traits = {.supports_queue = true,
+                   .supports_direct = true,
+                   .supports_sync = true,
+                   .supports_trees = true,
+                   .supports_collective = true,
+                   .supports_virtual_time = true},
         .check_availability = [](const std::string&) { return backends::Availability{}; },
         .make_channel = [&storage](const backends::ChannelSetup& setup) -> std::unique_ptr<backends::Channel> {
             return std::make_unique<SimulatedChannel>(storage, setup);

@@ -33,8 +33,8 @@ void SimulatedPhase::create_shared_files() {
         }
         for (int k = 0; k < map().files_per_task(); ++k) {
             const FileId file = platform_.machine.get_file(map().path(task, k));
-            if (phase().open != plan::Open::overwrite) {
-                platform_.machine.resize(file, 0);
+            if (phase().open != plan::OpenMode::overwrite) {
+                platform_.machine.resize_file(file, 0);
             }
         }
     }
@@ -72,7 +72,7 @@ void SimulatedPhase::create_jobs() {
     std::vector<std::byte>& buffer = platform_.buffer;
     std::uint64_t largest = std::max<std::uint64_t>(phase().data.access.transfer, 1);
     if (phase().meta) {
-        largest = std::max({largest, phase().meta->write, phase().meta->read});
+        largest = std::max({largest, phase().meta->write_bytes, phase().meta->read_bytes});
     }
     // For each slot of the queue: two images of the largest transfer, the payload period and pages at both ends.
     const auto depth = static_cast<std::uint64_t>(std::max(phase().data.io.queue_depth, 1));
@@ -100,16 +100,16 @@ void SimulatedPhase::create_jobs() {
                 job.query_stripes = [this](const std::string& path) { return file_stripes(path); };
                 job.target_meter = target_meter;
             }
-            job.stream = static_cast<int>(jobs_.size());
+            job.stream_index = static_cast<int>(jobs_.size());
             job.memory = buffer;
             if (assignment.task != phases::no_task) {
                 job.tasks_on_node = 1;  // all tasks have one buffer
             }
             StreamMeter& own_meter = meter(job);
-            madvise(&own_meter, StreamMeter::bytes_for(plan.observe.max_slices), MADV_DONTNEED);
+            madvise(&own_meter, StreamMeter::address_space_bytes(plan.observe.max_slices), MADV_DONTNEED);
             new (&own_meter) StreamMeter;
             own_meter.task = assignment.task;
-            own_meter.stream = assignment.stream;
+            own_meter.duplex_stream = assignment.stream;
             jobs_.push_back(std::move(job));
         }
     }
@@ -120,7 +120,7 @@ bool SimulatedPhase::create_streams() {
     platform_.storage.phase_start = platform_.machine.now();
     loads_at_start_ = platform_.machine.part_loads();
     platform_.directories.listings.reset();
-    base_ = std::make_unique<payload::PayloadBase>(phase().data.payload, context().manifest.period);
+    base_ = std::make_unique<payload::PayloadBase>(phase().data.payload, context().manifest.payload_period);
     const bool whole_volume = !phase().stop.time && !phase().stop.min_time;
     try {
         create_jobs();
@@ -131,11 +131,11 @@ bool SimulatedPhase::create_streams() {
             } else if (job.replay) {
                 own_meter.planned_operations = job.replay->operations.size();
                 own_meter.planned_bytes = job.replay->bytes;
-            } else if (plan::on_files(phase().op) || phase().meta) {
-                own_meter.planned_operations = whole_volume ? job.files : 0;
+            } else if (plan::acts_on_files(phase().op) || phase().meta) {
+                own_meter.planned_operations = whole_volume ? job.file_count : 0;
             } else {
                 const workloads::FileJob first = job.make_file_job(0);
-                own_meter.planned_operations = whole_volume ? first.operations * job.files : 0;
+                own_meter.planned_operations = whole_volume ? first.operation_count * job.file_count : 0;
                 own_meter.planned_bytes = phase().data.access.bytes_of(own_meter.planned_operations);
             }
             streams_.push_back(
@@ -145,7 +145,7 @@ bool SimulatedPhase::create_streams() {
         context().root_state.outcome.set(phases::exit_plan, error.what());
         return false;
     }
-    context().shared.board->streams.store(static_cast<int>(jobs_.size()));
+    context().shared.board->stream_count.store(static_cast<int>(jobs_.size()));
     return true;
 }
 
@@ -166,7 +166,7 @@ phases::TimedResult SimulatedPhase::collect() {
     result.stop_reason = platform_.team.control().stop.load();
     std::uint32_t doublings = 0;
     for (const workloads::StreamJob& job : jobs_) {
-        const ScheduledTask& task = platform_.scheduler.task(static_cast<std::size_t>(job.stream));
+        const ScheduledTask& task = platform_.scheduler.task(static_cast<std::size_t>(job.stream_index));
         meter(job).user_ns = 0;
         meter(job).system_ns = static_cast<std::uint64_t>(task.cpu_time);
         doublings = std::max(doublings, meter(job).slices_doublings);
@@ -186,8 +186,8 @@ void SimulatedPhase::add_target_totals(results::Totals& totals) const {
     for (const auto& stream : streams_) {
         const meters::TargetsServed served = stream->targets();
         sum.meter = served.meter != nullptr ? served.meter : sum.meter;
-        sum.files += served.files;
-        sum.with_layout += served.with_layout;
+        sum.opened_files += served.opened_files;
+        sum.known_layouts += served.known_layouts;
     }
     if (sum.meter != nullptr) {
         const std::uint32_t doublings = sum.meter->doublings();
@@ -207,9 +207,9 @@ void SimulatedPhase::write_bottleneck() {
     const auto percent = std::to_string(std::lround(100 * busiest.utilization)) + " %";
     std::string sentence =
         "The busiest part was " + busiest.kind + " " + busiest.part + ": " + percent + " of the phase";
-    if (busiest.similar > 1) {
-        sentence += ", and " + std::to_string(busiest.similar - 1) + " of " + std::to_string(busiest.kind_count - 1) +
-                    " others are within 5 % of it";
+    if (busiest.similar_count > 1) {
+        sentence += ", and " + std::to_string(busiest.similar_count - 1) + " of " +
+                    std::to_string(busiest.kind_count - 1) + " others are within 5 % of it";
     }
     sentence += busiest.utilization < saturated
                     ? ". No part is saturated: latency and the calls in flight limit the rate."

@@ -39,7 +39,7 @@ class SimulatedPhase final : public phases::PhaseSteps {
 
     std::uint32_t client_of(int task) const { return static_cast<std::uint32_t>(context().tasks.node_of(task)); }
     meters::StreamMeter& meter(const workloads::StreamJob& job) const {
-        return context().shared.board->meter(job.stream);
+        return context().shared.board->meter(job.stream_index);
     }
 
     Platform& platform_;

@@ -62,8 +62,8 @@ int choose_node_count(const plan::Plan& plan, const SystemModel& site, int reque
 
 files::TaskMap place_tasks(const plan::Plan& plan, const SystemModel& site, int requested_nodes) {
     files::TaskMap tasks;
-    tasks.threads = plan.tasks.threads;
-    tasks.active = plan.tasks.active;
+    tasks.threads_per_process = plan.tasks.threads;
+    tasks.active_tasks = plan.tasks.active;
     const auto nodes = static_cast<std::int64_t>(choose_node_count(plan, site, requested_nodes));
     for (int process = 0; process < plan.tasks.processes; ++process) {
         tasks.node_of_process.push_back(static_cast<int>(process * nodes / plan.tasks.processes));
@@ -102,7 +102,7 @@ SystemModel apply_striping(SystemModel site, const std::optional<plan::Striping>
 std::uint64_t largest_memory(const SystemModel& site) {
     std::uint64_t largest = 0;
     for (const ClientDescription& client : site.clients) {
-        largest = std::max(largest, client.memory);
+        largest = std::max(largest, client.memory_bytes);
     }
     return largest > 0 ? largest : std::uint64_t{64} << 30U;
 }
@@ -144,7 +144,7 @@ SimulatedVenue::SimulatedVenue(plan::Plan plan, SystemModel site, SimulationOpti
     context_.manifest.files = plan_.data.files;
     context_.manifest.tasks = context_.tasks;
     context_.manifest.has_data = plan_.has_data;
-    context_.manifest.period = payload::period_for(plan_.data.payload, 1);
+    context_.manifest.payload_period = payload::period_for(plan_.data.payload, 1);
     for (const Fault& fault : options_.faults) {
         platform_.machine.begin_fault(fault);
     }
@@ -161,7 +161,7 @@ SimulatedVenue::~SimulatedVenue() {
 void SimulatedVenue::allocate_board() {
     const bool has_duplex =
         std::any_of(plan_.phases.begin(), plan_.phases.end(), [](const auto& p) { return p.op == plan::Op::duplex; });
-    const int streams = context_.tasks.all() * (has_duplex ? 2 : 1);
+    const int streams = context_.tasks.all_tasks() * (has_duplex ? 2 : 1);
     board_bytes_ = phases::ProgressBoard::bytes_for(streams, plan_.observe.max_slices);
     void* memory =
         mmap(nullptr, board_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -173,7 +173,7 @@ void SimulatedVenue::allocate_board() {
     context_.shared.board->max_slices = plan_.observe.max_slices;
 }
 
-std::optional<int> SimulatedVenue::open() {
+std::optional<int> SimulatedVenue::prepare() {
     record_file_ = files::RecordFile::open(options_.record);
     writer_ = std::make_unique<records::Writer>(record_file_->descriptor(), record_file_->path(), 0);
     writer_->set_clock([this] { return elapsed_ns(); });
@@ -186,10 +186,10 @@ runs::RunDescription SimulatedVenue::describe_run() {
     ordered_json simulated{{"system", site.system}, {"mount", site.mount}, {"seed", options_.seed}};
     simulated["faults"] = ordered_json::array();
     for (const Fault& fault : options_.faults) {
-        simulated["faults"].push_back(fault.text());
+        simulated["faults"].push_back(fault.to_text());
     }
     simulated["assumptions"] = site.assumptions;
-    return {.started = options_.started, .clock = "virtual", .run_members = {{"simulated", simulated}}};
+    return {.start_date = options_.started, .clock_source = "virtual", .run_members = {{"simulated", simulated}}};
 }
 
 std::vector<ordered_json> SimulatedVenue::describe_nodes() {
@@ -198,8 +198,8 @@ std::vector<ordered_json> SimulatedVenue::describe_nodes() {
     for (int node = 0; node < context_.tasks.nodes(); ++node) {
         const ClientDescription& client = site.clients[static_cast<std::size_t>(node)];
         ordered_json attributes{{"node", node}, {"host", client.id}, {"cpus", client.cores}, {"page_bytes", 4096}};
-        if (client.memory > 0) {
-            attributes["memory_bytes"] = client.memory;
+        if (client.memory_bytes > 0) {
+            attributes["memory_bytes"] = client.memory_bytes;
         }
         attributes["file_system"] = {{"type", site.file_system.kind},
                                      {"mount_point", plan_.target.path},

@@ -35,7 +35,7 @@ class SimulatedVenue final : public runs::Venue {
     SimulatedVenue& operator=(const SimulatedVenue&) = delete;
 
     phases::RunContext& context() override { return context_; }
-    std::optional<int> open() override;
+    std::optional<int> prepare() override;
     std::int64_t elapsed_ns() const override { return platform_.machine.now(); }
     runs::RunDescription describe_run() override;
     std::vector<nlohmann::ordered_json> describe_nodes() override;

@@ -16,7 +16,7 @@ class StoragelessChannel final : public backends::Channel, private backends::Nam
         : scheduler_(storage.scheduler),
           phase_start_(storage.phase_start),
           inner_(backend.make_channel(setup)),
-          is_instant_(!backend.traits.virtual_time || has_no_delay(*setup.paced, setup.task)) {}
+          is_instant_(!backend.traits.supports_virtual_time || has_no_delay(*setup.paced, setup.task)) {}
 
     int open(std::uint16_t file, const backends::OpenRequest& request) override {
         return pass_time([&] { return inner_->open(file, request); });
@@ -137,7 +137,7 @@ bool reaches_storage(std::string_view backend_name) {
 backends::Backend make_storageless_backend(const char* backend_name, SimulatedStorage& storage) {
     const backends::Backend& engine_backend = *backends::find_backend(backend_name);  // both are always compiled in
     backends::Backend backend = engine_backend;
-    backend.traits.virtual_time = true;
+    backend.traits.supports_virtual_time = true;
     backend.make_channel = [&engine_backend, &storage](const backends::ChannelSetup& setup) {
         return std::unique_ptr<backends::Channel>(std::make_unique<StoragelessChannel>(engine_backend, storage, setup));
     };

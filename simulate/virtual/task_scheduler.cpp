@@ -24,7 +24,7 @@ void TaskScheduler::run_tasks(std::vector<std::function<void()>> bodies, const s
         machine_->set_alarm(start, task->number);
     }
     while (running_count_ > 0) {
-        if (!machine_->step()) {
+        if (!machine_->handle_next_event()) {
             throw std::logic_error("the simulated tasks wait for each other and nothing is pending");
         }
     }

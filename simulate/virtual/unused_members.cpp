@@ -48,16 +48,16 @@ void add_data_members(Reasons& reasons, const plan::Data& data, const std::strin
 
 void add_tree_members(Reasons& reasons, const plan::Meta& meta) {
     const plan::Meta defaults;
-    if (meta.lookup != defaults.lookup) {
+    if (meta.stat_call != defaults.stat_call) {
         reasons[equal_cost].insert("meta.lookup.stat");
     }
-    if (meta.fields != defaults.fields) {
+    if (meta.statx_fields != defaults.statx_fields) {
         reasons[equal_cost].insert("meta.lookup.fields");
     }
-    if (meta.freshness != defaults.freshness) {
+    if (meta.statx_sync_flag != defaults.statx_sync_flag) {
         reasons[equal_cost].insert("meta.lookup.freshness");
     }
-    if (meta.paths != defaults.paths) {
+    if (meta.path_kind != defaults.path_kind) {
         reasons[equal_cost].insert("meta.lookup.paths");
     }
 }

@@ -45,7 +45,7 @@ bool names_file(const std::vector<std::string>& arguments) {
 
 /// The program prints every error by this function: arguments in it may hold any byte.
 void check_sentence(const std::string& error) {
-    const std::string sentence = sonde::records::one_line(error);
+    const std::string sentence = sonde::records::to_single_line(error);
     if (sentence.empty() || sentence.find('\n') != std::string::npos) {
         std::abort();
     }
@@ -77,7 +77,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             if (!plan) {
                 break;
             }
-            sonde::plan::parse_plan(*plan, sonde::runs::capabilities());
+            sonde::plan::parse_plan(*plan, sonde::runs::list_capabilities());
             session->end_plan(0);
         }
     } catch (const sonde::plan::PlanError& error) {

@@ -26,11 +26,11 @@ using namespace sonde::layouts;
 /// Calls that the engine makes with every layout.
 void use(const StripeLayout& layout) {
     for (const std::uint64_t size : {0ULL, 1ULL, 1ULL << 20U, (1ULL << 20U) + 1, ~0ULL}) {
-        bytes_on_targets(layout, size);
-        targets_of_byte(layout, size);
+        compute_bytes_by_target(layout, size);
+        find_targets_of_byte(layout, size);
     }
     for (const LayoutComponent& component : layout.components) {
-        if (pattern_word(component.pattern) == nullptr) {
+        if (pattern_name(component.pattern) == nullptr) {
             std::abort();
         }
     }
@@ -50,9 +50,9 @@ void read(char format, std::string_view text) {
             use(parse_ceph_layout(text));
             return use(place_ceph_layout(text, 1, CephPlacement("unknown")));
         case 'p': {
-            const CephPlacement placement = CephPlacement::from_answers(first, second);
+            const CephPlacement placement = CephPlacement::from_command_outputs(first, second);
             use(place_ceph_layout("stripe_unit=65536 stripe_count=3 object_size=131072 pool=data", 1, placement));
-            CephPlacement::from_text(placement.to_text());
+            CephPlacement::from_json_text(placement.to_json_text());
             return;
         }
         case 'b':

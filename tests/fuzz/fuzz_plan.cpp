@@ -11,7 +11,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     try {
         const sonde::plan::Plan plan =
-            sonde::plan::parse_plan({reinterpret_cast<const char*>(data), size}, sonde::runs::capabilities());
+            sonde::plan::parse_plan({reinterpret_cast<const char*>(data), size}, sonde::runs::list_capabilities());
         // An accepted plan satisfies all conditions that the engine does not check again.
         for (const sonde::plan::Phase& phase : plan.phases) {
             const sonde::plan::Access& access = phase.data.access;

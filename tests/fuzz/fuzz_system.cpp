@@ -32,7 +32,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     try {
         const sonde::simulate::Fault fault = sonde::simulate::parse_fault(text.substr(0, 64));
-        if (sonde::simulate::parse_fault(fault.text()).text() != fault.text()) {
+        if (sonde::simulate::parse_fault(fault.to_text()).to_text() != fault.to_text()) {
             std::abort();
         }
     } catch (const sonde::simulate::SystemModelError& error) {

@@ -26,8 +26,8 @@ TEST_CASE("streams of a client share its total of read-ahead") {
             operation.length = mib;
             operation.stream = machine.begin_stream(0);
             operation.file = machine.get_file("f" + std::to_string(i));
-            machine.resize(operation.file, 64 * mib);
-            loop.next.push_back(operation);
+            machine.resize_file(operation.file, 64 * mib);
+            loop.next_operations.push_back(operation);
             loop.remaining_calls.push_back(64);
         }
         loop.start();
@@ -55,11 +55,11 @@ TEST_CASE("stat of a name that the client keeps is no request") {
         operation.stream = stream;
         operation.file = machine.get_file(name);
         const Time before = loop.last;
-        loop.next = {operation};
+        loop.next_operations = {operation};
         loop.remaining_calls = {1};
         machine.submit(before, operation);
         while (loop.is_active()) {
-            machine.step();
+            machine.handle_next_event();
         }
         return loop.last - before;
     };

@@ -10,9 +10,9 @@ namespace {
 /// Reads a file twice through a server that keeps what passes it. Pages that came from its memory.
 std::uint64_t hits(std::uint64_t size, const char* fault, std::uint64_t kept_to = ~0ULL) {
     SystemModel site = add_server(small_site(1, 1, 100e6));
-    site.servers.back().cache = 1024 * mib;
-    site.servers.back().cache_max_file = kept_to;
-    Bench bench(site);
+    site.servers.back().read_cache_bytes = 1024 * mib;
+    site.servers.back().max_cached_file_bytes = kept_to;
+    FaultBench bench(site);
     bench.add(ModelCallKind::read, 0, size / mib);
     if (fault != nullptr) {
         bench.begin(fault);
@@ -35,9 +35,9 @@ TEST_CASE("cache-limit: server caches only files up to the limit") {
     CHECK(rejection(add_server(small_site(1, 1, 1e9)), "cache-limit").find("no server") != std::string::npos);
     // When it ends, the limit is that of the system again.
     SystemModel site = add_server(small_site(1, 1, 100e6));
-    site.servers.back().cache = 1024 * mib;
-    site.servers.back().cache_max_file = 4 * mib;
-    Bench bench(site);
+    site.servers.back().read_cache_bytes = 1024 * mib;
+    site.servers.back().max_cached_file_bytes = 4 * mib;
+    FaultBench bench(site);
     bench.add(ModelCallKind::read, 0, 8);
     bench.begin("cache-limit 1 GiB");
     bench.end("cache-limit");
@@ -47,7 +47,7 @@ TEST_CASE("cache-limit: server caches only files up to the limit") {
 }
 
 TEST_CASE("tunable: rpc_size limits the size of requests") {
-    Bench bench(small_site(1, 1, 100e6));
+    FaultBench bench(small_site(1, 1, 100e6));
     bench.add(ModelCallKind::write, 0, 4);
     bench.begin("tunable rpc_size 256 KiB");
     bench.run();
@@ -63,7 +63,7 @@ TEST_CASE("tunable: rpcs_in_flight limits requests to a target") {
         SystemModel site = small_site(1, 1, 0);
         site.targets[0].request_cost = 1'000'000;  // side by side
         site.clients[0].link = add_link(site, "way", 0, 4'500'000);
-        Bench bench(site);
+        FaultBench bench(site);
         bench.add(ModelCallKind::write, 0, 5, 16 * mib);
         if (fault != nullptr) {
             bench.begin(fault);
@@ -81,7 +81,7 @@ TEST_CASE("tunable: dirty limits bound the unstored data of a node") {
         SystemModel site = small_site(1, 2, 100e6);
         site.file_system.stripe_size = 64 * mib;
         site.clients[0].copy_rate = 10e9;
-        Bench bench(site);
+        FaultBench bench(site);
         bench.add(ModelCallKind::write, 0, 64, mib, false);
         if (fault != nullptr) {
             bench.begin(fault);
@@ -104,7 +104,7 @@ TEST_CASE("tunable: read_ahead 0 and page_cache 0 disable both") {
     site.clients[0].read_ahead = 64 * mib;
     site.clients[0].page_cache = 256 * mib;
     {
-        Bench bench(site);
+        FaultBench bench(site);
         bench.add(ModelCallKind::read, 0, 100, 65536, false);
         bench.begin("tunable read_ahead 0");
         bench.run();
@@ -113,11 +113,11 @@ TEST_CASE("tunable: read_ahead 0 and page_cache 0 disable both") {
         bench.run_again(100);
         CHECK(bench.target(0).read_bytes.sum == once);
     }
-    Bench ahead(site);
+    FaultBench ahead(site);
     ahead.add(ModelCallKind::read, 0, 100, 65536, false);
     ahead.run();
     CHECK(ahead.last_end() < 20 * 2'001'000);
-    Bench bench(site);
+    FaultBench bench(site);
     bench.add(ModelCallKind::read, 0, 100, 65536, false);
     bench.begin("tunable read_ahead 0");
     bench.begin("tunable page_cache 0");
@@ -131,10 +131,10 @@ TEST_CASE("client-software: page cost grows with written pages of file") {
     site.targets[0].request_cost = site.targets[1].request_cost = 1'000;
     site.clients[0].page_cache = 4096 * mib;
     constexpr double cost = 1e-9;
-    Bench bench(site);
+    FaultBench bench(site);
     bench.add(ModelCallKind::write, 0, 64, mib, false);
     bench.run();  // now it has 64 MiB of the file, all of it
-    bench.next[0].kind = ModelCallKind::read;
+    bench.next_operations[0].kind = ModelCallKind::read;
     bench.run_again(64);
     Time before = bench.last_end();
     bench.begin("client-software 1ns");

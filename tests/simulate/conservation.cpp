@@ -90,7 +90,7 @@ TEST_CASE("every transferred byte passes each part of its path once") {
             operation.tag = ++tag;
             (writing ? written : requested) += operation.length;
             if (!writing) {
-                machine.resize(operation.file, operation.offset + operation.length);
+                machine.resize_file(operation.file, operation.offset + operation.length);
             }
             machine.submit(static_cast<Time>(chance.integer_below(20'000'000)), operation);
             if (writing) {
@@ -101,7 +101,7 @@ TEST_CASE("every transferred byte passes each part of its path once") {
             }
         }
         while (completions.times.size() < tag) {
-            REQUIRE(machine.step());
+            REQUIRE(machine.handle_next_event());
         }
         for (const bool writing : {true, false}) {
             const Sums sums = sums_of(machine, writing);

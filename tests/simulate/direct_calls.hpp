@@ -16,10 +16,10 @@ inline Time one_call(SystemModel site, const ModelOperation& requested, std::uin
     ModelOperation operation = requested;
     operation.stream = machine.begin_stream(0);
     operation.file = machine.get_file("f");
-    machine.resize(operation.file, size);
+    machine.resize_file(operation.file, size);
     machine.submit(0, operation);
     while (completions.times.empty()) {
-        REQUIRE(machine.step());
+        REQUIRE(machine.handle_next_event());
     }
     return completions.times.begin()->second;
 }

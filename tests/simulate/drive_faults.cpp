@@ -11,7 +11,7 @@ namespace {
 TEST_CASE("failing-drive: share of requests is retried and logged") {
     const SystemModel site = add_server(small_site(1, 2, 100e6));
     SUBCASE("all of them") {
-        Bench bench(site);
+        FaultBench bench(site);
         bench.add(ModelCallKind::read, 0, 40);
         bench.begin("failing-drive t0 1");
         bench.run();
@@ -22,7 +22,7 @@ TEST_CASE("failing-drive: share of requests is retried and logged") {
         CHECK(bench.messages()[0].host == "oss");
     }
     SUBCASE("one in ten, and none at another target") {
-        Bench bench(site);
+        FaultBench bench(site);
         bench.add(ModelCallKind::read, 0, 4000);
         bench.add(ModelCallKind::read, 0, 4000);
         bench.begin("failing-drive t0 10%");
@@ -36,7 +36,7 @@ TEST_CASE("failing-drive: share of requests is retried and logged") {
 }
 
 TEST_CASE("failing-drive: other requests wait for the retry") {
-    Bench bench(add_server(small_site(2, 1, 100e6)));
+    FaultBench bench(add_server(small_site(2, 1, 100e6)));
     bench.add(ModelCallKind::read, 0, 500);
     bench.add(ModelCallKind::read, 1, 500);
     bench.begin("failing-drive t0 10%");
@@ -51,7 +51,7 @@ TEST_CASE("failing-drive: drive appears in log and diskstats") {
     for (int i = 0; i < 9; ++i) {
         site.media[0].drive_ids.push_back("d" + std::to_string(i));
     }
-    Bench bench(site);
+    FaultBench bench(site);
     bench.add(ModelCallKind::write, 0, 40, 2 * mib);
     bench.begin("failing-drive t0 1");
     bench.run();
@@ -70,7 +70,7 @@ TEST_CASE("diskstats of drives have the transfers of partial stripes") {
     for (int i = 0; i < 9; ++i) {
         site.media[0].drive_ids.push_back("d" + std::to_string(i));
     }
-    Bench bench(site);
+    FaultBench bench(site);
     bench.add(ModelCallKind::write, 0, 1, 9U << 12U);  // part of the first segment, and its parity
     bench.run();
     std::uint64_t read = 0, written = 0;
@@ -83,7 +83,7 @@ TEST_CASE("diskstats of drives have the transfers of partial stripes") {
 }
 
 TEST_CASE("slow-drive: full stripes wait for the slow drive") {
-    Bench bench(raid_site(800e6));
+    FaultBench bench(raid_site(800e6));
     bench.add(ModelCallKind::write, 0, 50, 2 * mib);
     bench.begin("slow-drive t0 5x");
     bench.run();

@@ -12,18 +12,18 @@
 namespace sonde::simulate {
 
 /// Streams of sequential calls. Stream i has its own file on target i % targets.
-struct Bench : Listener {
+struct FaultBench : Listener {
     Machine machine;
-    std::vector<ModelOperation> next;
+    std::vector<ModelOperation> next_operations;
     std::vector<std::uint64_t> remaining_calls;
     std::vector<Time> end_times;       ///< by stream: end of its last call
     std::vector<std::uint64_t> seeds;  ///< by stream: of random offsets; empty: the calls are sequential
 
-    explicit Bench(const SystemModel& site) : machine(site, {1, 0}, *this) {}
+    explicit FaultBench(const SystemModel& site) : machine(site, {1, 0}, *this) {}
 
     void add(ModelCallKind call, std::uint32_t client, std::uint64_t calls, std::uint64_t transfer = mib,
              bool direct = true, const std::string& name = {}) {
-        const auto number = static_cast<std::uint32_t>(next.size());
+        const auto number = static_cast<std::uint32_t>(next_operations.size());
         ModelOperation operation;
         operation.kind = call;
         operation.direct = direct;
@@ -36,27 +36,27 @@ struct Bench : Listener {
             machine.set_layout(operation.file, {machine.get_layout(operation.file).size, 1, number % targets});
         }
         if (call == ModelCallKind::read) {
-            machine.resize(operation.file, std::max(machine.file_size(operation.file), calls * transfer));
+            machine.resize_file(operation.file, std::max(machine.file_size(operation.file), calls * transfer));
         }
-        next.push_back(operation);
+        next_operations.push_back(operation);
         remaining_calls.push_back(calls);
         end_times.push_back(0);
     }
     /// Runs all remaining calls.
     void run() {
-        for (ModelOperation& operation : next) {
+        for (ModelOperation& operation : next_operations) {
             if (remaining_calls[operation.tag] > 0) {
                 machine.submit(machine.now(), operation);
             }
         }
         while (std::any_of(remaining_calls.begin(), remaining_calls.end(),
                            [](std::uint64_t calls) { return calls > 0; })) {
-            REQUIRE(machine.step());
+            REQUIRE(machine.handle_next_event());
         }
     }
     void run_again(std::uint64_t calls) {
-        for (std::size_t i = 0; i < next.size(); ++i) {
-            next[i].offset = 0;
+        for (std::size_t i = 0; i < next_operations.size(); ++i) {
+            next_operations[i].offset = 0;
             remaining_calls[i] = calls;
         }
         run();
@@ -78,7 +78,7 @@ struct Bench : Listener {
 
     void on_completion(const CompletedOperation& completed) override {
         end_times[completed.tag] = completed.end;
-        ModelOperation& operation = next[completed.tag];
+        ModelOperation& operation = next_operations[completed.tag];
         operation.offset += operation.length;
         if (completed.tag < seeds.size()) {
             seeds[completed.tag] = mix_bits(seeds[completed.tag]);
@@ -93,7 +93,7 @@ struct Bench : Listener {
 };
 
 inline std::string rejection(const SystemModel& site, const char* fault) {
-    Bench bench(site);
+    FaultBench bench(site);
     try {
         bench.begin(fault);
     } catch (const SystemModelError& error) {

@@ -37,11 +37,11 @@ std::vector<Time> ends_of(SystemModel site, const ModelOperation& requested) {
         operation.stream = machine.begin_stream(i);
         operation.file = machine.get_file("f" + std::to_string(i));
         operation.tag = i;
-        machine.resize(operation.file, requested.kind == ModelCallKind::read ? requested.length : 0);
+        machine.resize_file(operation.file, requested.kind == ModelCallKind::read ? requested.length : 0);
         machine.submit(0, operation);
     }
     while (completions.times.size() < clients) {
-        REQUIRE(machine.step());
+        REQUIRE(machine.handle_next_event());
     }
     std::vector<Time> ends;
     for (const auto& [tag, at] : completions.times) {
@@ -64,7 +64,7 @@ TEST_CASE("forwarded request takes forwarder time, no client cpu time") {
         cached.stream = machine.begin_stream(0);
         cached.file = machine.get_file("f");
         machine.submit(0, cached);
-        REQUIRE(machine.step());
+        REQUIRE(machine.handle_next_event());
         CHECK(completions.times.begin()->second == 0);
     }
 }
@@ -126,18 +126,18 @@ TEST_CASE("mount limits the requests in flight of a stream") {
         const Time moving = transfer_time(mib, 100e6);
         // All at once: four on each target, one after the other. Two under way: one on each, four times.
         CHECK(ends_of(site, operation) == std::vector<Time>{seconds_to_time(20e-3) + 4 * moving});
-        site.reads_in_flight = call == ModelCallKind::read ? 2 : 0;
-        site.writes_in_flight = call == ModelCallKind::write ? 2 : 0;
+        site.max_reads_in_flight = call == ModelCallKind::read ? 2 : 0;
+        site.max_writes_in_flight = call == ModelCallKind::write ? 2 : 0;
         CHECK(ends_of(site, operation) == std::vector<Time>{4 * (seconds_to_time(20e-3) + moving)});
         // Of the other direction: no limit.
-        std::swap(site.reads_in_flight, site.writes_in_flight);
+        std::swap(site.max_reads_in_flight, site.max_writes_in_flight);
         CHECK(ends_of(site, operation) == std::vector<Time>{seconds_to_time(20e-3) + 4 * moving});
     }
 }
 
 TEST_CASE("requests of an ended stream count for its successor") {
     SystemModel site = small_site(1, 1, 100e6);
-    site.writes_in_flight = 1;
+    site.max_writes_in_flight = 1;
     CompletionTimes completions;
     Machine machine(site, {1, 0}, completions);
     ModelOperation write;
@@ -146,7 +146,7 @@ TEST_CASE("requests of an ended stream count for its successor") {
     write.stream = machine.begin_stream(0);
     write.file = machine.get_file("f");
     machine.submit(0, write);
-    REQUIRE(machine.step());
+    REQUIRE(machine.handle_next_event());
     machine.end_stream(write.stream);
     ModelOperation last = whole_mebibyte(ModelCallKind::write);
     last.stream = machine.begin_stream(0);
@@ -155,7 +155,7 @@ TEST_CASE("requests of an ended stream count for its successor") {
     last.tag = 1;
     machine.submit(0, last);
     while (completions.times.size() < 2) {
-        REQUIRE(machine.step());
+        REQUIRE(machine.handle_next_event());
     }
     CHECK(completions.times[1] == 4 * transfer_time(mib, 100e6));
 }
@@ -187,8 +187,8 @@ TEST_CASE("limits of client software are read from the mount") {
     REQUIRE(software != nullptr);
     CHECK(software->rate.read == 3e9);
     CHECK(software->rate.write == 2e9);
-    CHECK(site.reads_in_flight == 8);
-    CHECK(site.writes_in_flight == 0);
+    CHECK(site.max_reads_in_flight == 8);
+    CHECK(site.max_writes_in_flight == 0);
     CHECK(site.data_cost == seconds_to_time(600e-6));
     REQUIRE(site.routers.size() == 1);
     CHECK(link_of(site, site.routers.front())->rate.read == 4e9);

@@ -28,7 +28,7 @@ TEST_CASE("slow-node: calls, copies, adapter and counters are slowed") {
         client.call_cost = 100'000;
         client.link = add_link(site, client.id, 1e9);
     }
-    Bench bench(site);
+    FaultBench bench(site);
     for (std::uint32_t i = 0; i < 3; ++i) {
         bench.add(ModelCallKind::write, i, 20);
     }
@@ -48,7 +48,7 @@ TEST_CASE("slow-node: calls, copies, adapter and counters are slowed") {
 }
 
 TEST_CASE("router-lost: other routers carry its share, LNet logs it") {
-    Bench bench(routed_site(4, 100e6));
+    FaultBench bench(routed_site(4, 100e6));
     for (std::uint32_t i = 0; i < 16; ++i) {
         bench.add(ModelCallKind::write, i % 4, 300);
     }
@@ -77,7 +77,7 @@ TEST_CASE("router-lost: other routers carry its share, LNet logs it") {
 
 TEST_CASE("router-lost: fault of the last router is rejected") {
     CHECK(rejection(routed_site(1, 1e9), "router-lost r0").find("only router") != std::string::npos);
-    Bench bench(routed_site(3, 1e9));
+    FaultBench bench(routed_site(3, 1e9));
     bench.begin("router-lost r0");
     bench.begin("router-lost r0");
     bench.begin("router-lost r1 at 3s");
@@ -93,7 +93,7 @@ TEST_CASE("router-lost: fault of the last router is rejected") {
 
 TEST_CASE("unbalanced-path: first path gets its weight and limits all") {
     for (const double weight : {8.0, 2.0, 1.5}) {
-        Bench bench(routed_site(4, 100e6));
+        FaultBench bench(routed_site(4, 100e6));
         for (std::uint32_t i = 0; i < 16; ++i) {
             bench.add(ModelCallKind::write, i % 4, 600);
         }
@@ -113,7 +113,7 @@ TEST_CASE("mds-saturated: metadata gets the remaining server time") {
     const auto run = [](const char* fault) {
         SystemModel site = small_site(1, 1, 1e9);
         site.file_system.kind = "lustre";
-        Bench bench(site);
+        FaultBench bench(site);
         for (int i = 0; i < 4; ++i) {
             bench.add(ModelCallKind::stat, 0, 500, 0);
         }
@@ -167,7 +167,7 @@ TEST_CASE("mds-saturated: times are distributed as in M/M/1") {
     machine.begin_fault(parse_fault("mds-saturated 90%"));
     machine.submit(0, stream.operation);
     while (stream.remaining_calls > 0) {
-        REQUIRE(machine.step());
+        REQUIRE(machine.handle_next_event());
     }
     std::sort(stream.durations.begin(), stream.durations.end());
     const auto quantile_ms = [&stream](double q) {
@@ -182,7 +182,7 @@ TEST_CASE("mds-saturated: times are distributed as in M/M/1") {
 TEST_CASE("net/dev has the bytes, messages and losses of links") {
     SystemModel site = small_site(1, 1, 1e9);
     site.clients[0].link = add_link(site, "nic", 1e9);
-    Bench bench(site);
+    FaultBench bench(site);
     bench.add(ModelCallKind::write, 0, 30);
     bench.add(ModelCallKind::read, 0, 20);
     bench.begin("lossy-link nic 50%");
@@ -200,12 +200,12 @@ TEST_CASE("net/dev has the bytes, messages and losses of links") {
 
 TEST_CASE("parse_fault accepts each fault and rejects other text") {
     for (const FaultRule& rule : fault_rules) {
-        const std::string part = *rule.part == 0 ? "" : rule.kind == FaultKind::tunable ? " rpc_size" : " x1";
-        const std::string number = *rule.amount == 0 ? "" : " 1";
+        const std::string part = *rule.part_kind == 0 ? "" : rule.kind == FaultKind::tunable ? " rpc_size" : " x1";
+        const std::string number = *rule.amount_meaning == 0 ? "" : " 1";
         const Fault fault = parse_fault(rule.name + part + (rule.maximum < 1 ? "" : number) + " at 2s");
         CHECK(fault.kind == rule.kind);
         CHECK(fault.from == 2'000'000'000);
-        CHECK(parse_fault(fault.text()).text() == fault.text());
+        CHECK(parse_fault(fault.to_text()).to_text() == fault.to_text());
     }
     for (const char* wrong :
          {"", "at 3s", "slow-target", "slow-target t0 0.5", "slow-target t0 fast", "router-lost r0 3",
@@ -219,7 +219,7 @@ TEST_CASE("lossy-link: lost messages are sent again after 0.2 s") {
     SystemModel site = small_site(1, 1, 0);
     site.targets[0].rate = {1e12, 1e12};
     site.clients[0].link = add_link(site, "nic", 1e9);
-    Bench bench(site);
+    FaultBench bench(site);
     bench.add(ModelCallKind::write, 0, 20'000, 1'000'000);
     bench.begin("lossy-link nic 5%");
     bench.run();
@@ -231,7 +231,7 @@ TEST_CASE("slow-link: its messages take the factor longer") {
     SystemModel site = small_site(1, 1, 0);
     site.targets[0].rate = {1e15, 1e15};
     site.clients[0].link = add_link(site, "nic", 1e9);
-    Bench bench(site);
+    FaultBench bench(site);
     bench.add(ModelCallKind::read, 0, 100, 1'000'000);
     bench.begin("slow-link nic 4x");
     bench.run();

@@ -18,13 +18,13 @@ std::map<std::uint64_t, Time> reads_at_once(const SystemModel& site, const std::
     ModelOperation operation = direct(ModelCallKind::read, 0, length);
     operation.stream = machine.begin_stream(0);
     operation.file = machine.get_file("f");
-    machine.resize(operation.file, 64 * mib);
+    machine.resize_file(operation.file, 64 * mib);
     for (const std::uint64_t offset : offsets) {
         operation.offset = operation.tag = offset;
         machine.submit(0, operation);
     }
     while (completions.times.size() < offsets.size()) {
-        REQUIRE(machine.step());
+        REQUIRE(machine.handle_next_event());
     }
     return completions.times;
 }
@@ -38,7 +38,7 @@ TEST_CASE("partial-stripe write takes twice as long as an aligned write") {
     CHECK(ratio == doctest::Approx(2 + 4.0 / 9).epsilon(0.001));
     SUBCASE("but not where there is no parity") {
         SystemModel mirror = raid_site(272e6);
-        mirror.media[0].parity = 0;
+        mirror.media[0].parity_drives = 0;
         CHECK(one_call(mirror, direct(ModelCallKind::write, 256U << 10U, 2 * mib)) == aligned);
     }
     SUBCASE("and not when it reads") {
@@ -63,8 +63,8 @@ TEST_CASE("requests wait only for requests on the same drives") {
     SUBCASE("and each moves its own arm") {
         SystemModel site = raid_site(272e6);
         site.media[0].seek = seconds_to_time(8e-3);
-        const auto moved = reads_at_once(site, {4 * segment, segment, 7 * segment}, 64 * kib);
-        for (const auto& [offset, at] : moved) {
+        const auto completion_times = reads_at_once(site, {4 * segment, segment, 7 * segment}, 64 * kib);
+        for (const auto& [offset, at] : completion_times) {
             CHECK(at == seconds_to_time(8e-3) + one_read);
         }
     }
@@ -91,7 +91,7 @@ TEST_CASE("run of partial-stripe writes takes the sum of their times") {
         ModelOperation operation = direct(ModelCallKind::write, offset, 2 * mib);
         operation.stream = machine.begin_stream(0);
         operation.file = machine.get_file("f");
-        loop.next = {operation};
+        loop.next_operations = {operation};
         loop.remaining_calls = {31};
         loop.start();
         return static_cast<double>(loop.last);
@@ -114,7 +114,7 @@ TEST_CASE("long call is split after the largest transfer of a driver") {
     operation.file = machine.get_file("f");
     machine.submit(0, operation);
     while (completions.times.empty()) {
-        REQUIRE(machine.step());
+        REQUIRE(machine.handle_next_event());
     }
     CHECK(machine.traces().targets[0].write_bytes.samples == 3);
     CHECK(machine.traces().targets[0].write_bytes.minimum == 8 * mib);

@@ -46,7 +46,7 @@ std::string refusal(const char* pointer, const json& value) {
 TEST_CASE("site has the system's values, or defaults where absent") {
     const SystemModel site = read_system_model(small_system().dump(), "");
     CHECK(site.clients.front().call_cost == 2000);
-    CHECK(site.clients.front().memory == 1'000'000'000);
+    CHECK(site.clients.front().memory_bytes == 1'000'000'000);
     CHECK(site.clients.front().rpc_size == Defaults::rpc_size);
     CHECK(site.servers.front().request_cost == 100'000);
     CHECK(site.targets.front().rate.read == 1e8);

@@ -62,10 +62,10 @@ inline SystemModel raid_site(double rate) {
     site.targets[0].rate = {};
     MediumDescription medium;
     medium.id = "md0";
-    medium.data = 8;
-    medium.drives = 9;
-    medium.segment = 256U << 10U;
-    medium.parity = 1;
+    medium.data_drives = 8;
+    medium.drive_count = 9;
+    medium.segment_bytes = 256U << 10U;
+    medium.parity_drives = 1;
     medium.rate = {rate, rate};
     site.media.push_back(medium);
     site.targets[0].medium = 0;
@@ -82,17 +82,17 @@ struct CompletionTimes : Listener {
 /// Each stream makes its next call when the last one is done.
 struct ClosedLoop : Listener {
     Machine* machine = nullptr;
-    std::vector<ModelOperation> next;            ///< by stream number
-    std::vector<std::uint64_t> remaining_calls;  ///< by stream
+    std::vector<ModelOperation> next_operations;  ///< by stream number
+    std::vector<std::uint64_t> remaining_calls;   ///< by stream
     Time last = 0;
 
     void start() {
-        for (std::size_t i = 0; i < next.size(); ++i) {
-            next[i].tag = i;
-            machine->submit(0, next[i]);
+        for (std::size_t i = 0; i < next_operations.size(); ++i) {
+            next_operations[i].tag = i;
+            machine->submit(0, next_operations[i]);
         }
         while (is_active()) {
-            machine->step();
+            machine->handle_next_event();
         }
     }
     bool is_active() const {
@@ -105,7 +105,7 @@ struct ClosedLoop : Listener {
     }
     void on_completion(const CompletedOperation& completed) override {
         last = completed.end;
-        ModelOperation& operation = next[completed.tag];
+        ModelOperation& operation = next_operations[completed.tag];
         operation.offset += operation.length;
         if (--remaining_calls[completed.tag] > 0) {
             machine->submit(completed.end, operation);

@@ -48,7 +48,7 @@ json enclosed_system() {
 
 /// Bytes/s of 32 streams of direct calls of 1 MiB.
 double rate_of(const json& system, ModelCallKind call) {
-    Bench bench(read_system_model(system.dump(), "m"));
+    FaultBench bench(read_system_model(system.dump(), "m"));
     for (int i = 0; i < 32; ++i) {
         bench.add(call, 0, 100);
     }
@@ -59,12 +59,12 @@ double rate_of(const json& system, ModelCallKind call) {
 /// Direct calls per second of `streams` streams, each at random offsets of its file on one drive or RAID group.
 double random_operations(SystemModel site, ModelCallKind call, int streams, std::uint64_t length) {
     site.file_system.stripe_size = std::uint64_t{1} << 40U;
-    Bench bench(site);
+    FaultBench bench(site);
     constexpr std::uint64_t calls = 2000;
     for (int i = 0; i < streams; ++i) {
         bench.add(call, 0, calls, length);
-        bench.machine.resize(bench.next.back().file, std::uint64_t{1} << 36U);
-        bench.machine.allocate(bench.next.back().file, std::uint64_t{1} << 36U);
+        bench.machine.resize_file(bench.next_operations.back().file, std::uint64_t{1} << 36U);
+        bench.machine.allocate_blocks(bench.next_operations.back().file, std::uint64_t{1} << 36U);
         bench.seeds.push_back(static_cast<std::uint64_t>(i) + 1);
     }
     bench.run();
@@ -110,8 +110,8 @@ TEST_CASE("drive has its stated latency and operations per second") {
 /// A RAID group of eight data drives of 100 MB/s.
 SystemModel parity_site(std::uint32_t parity) {
     SystemModel site = raid_site(800e6);
-    site.media[0].parity = parity;
-    site.media[0].drives = 8 + parity;
+    site.media[0].parity_drives = parity;
+    site.media[0].drive_count = 8 + parity;
     return site;
 }
 
@@ -143,7 +143,7 @@ json two_network_system() {
 
 /// Time of one direct read of one byte.
 Time one_read(const json& system) {
-    Bench bench(read_system_model(system.dump(), "m"));
+    FaultBench bench(read_system_model(system.dump(), "m"));
     bench.add(ModelCallKind::read, 0, 1, 1);
     bench.run();
     return bench.last_end();
@@ -161,7 +161,7 @@ TEST_CASE("standby router carries load only after all active are lost") {
     CHECK(rate_of(system, ModelCallKind::read) == doctest::Approx(2e9).epsilon(0.02));
     system["routers"][1]["priority"] = 1;
     CHECK(rate_of(system, ModelCallKind::read) == doctest::Approx(1e9).epsilon(0.02));
-    Bench bench(read_system_model(system.dump(), "m"));
+    FaultBench bench(read_system_model(system.dump(), "m"));
     bench.add(ModelCallKind::read, 0, 100);
     bench.begin("router-lost r1");
     bench.run();
@@ -203,7 +203,7 @@ std::vector<int> errors_of_writes(const SystemModel& site, bool direct) {
     for (; operation.tag < 12; ++operation.tag, operation.offset += mib) {
         machine.submit(machine.now(), operation);
         while (!calls.errors.contains(operation.tag)) {
-            REQUIRE(machine.step());
+            REQUIRE(machine.handle_next_event());
         }
         errors.push_back(calls.errors[operation.tag]);
     }
@@ -255,14 +255,14 @@ TEST_CASE("removed and shortened files give their space back") {
         calls.errors.clear();
         machine.submit(machine.now(), operation);
         while (calls.errors.empty()) {
-            REQUIRE(machine.step());
+            REQUIRE(machine.handle_next_event());
         }
         machine.end_stream(operation.stream);
         return calls.errors.begin()->second;
     };
     CHECK(write_error("a", 3 * mib) == 0);
     CHECK(write_error("b", 2 * mib) == ENOSPC);
-    machine.resize(machine.get_file("a"), mib);
+    machine.resize_file(machine.get_file("a"), mib);
     CHECK(write_error("b", 2 * mib) == 0);
     CHECK(write_error("c", 2 * mib) == ENOSPC);
     machine.remove_file("b");
@@ -285,7 +285,7 @@ TEST_CASE("contention: each further file takes its share of the rate") {
     SystemModel site = small_site(1, 1, 100e6);
     site.targets[0].contention = 0.1;
     const auto seconds = [&site](int files, int streams_of_each) {
-        Bench bench(site);
+        FaultBench bench(site);
         for (int file = 0; file < files; ++file) {
             for (int i = 0; i < streams_of_each; ++i) {
                 bench.add(ModelCallKind::write, 0, 1000, mib, true, "f" + std::to_string(file));
@@ -303,7 +303,7 @@ TEST_CASE("contention: each further file takes its share of the rate") {
 TEST_CASE("bottleneck is the part that is busy all the time") {
     json system = enclosed_system();
     system["controllers"][0]["rate"] = 2e9;
-    Bench bench(read_system_model(system.dump(), "m"));
+    FaultBench bench(read_system_model(system.dump(), "m"));
     for (int i = 0; i < 32; ++i) {
         bench.add(ModelCallKind::read, 0, 100);
     }
@@ -312,7 +312,7 @@ TEST_CASE("bottleneck is the part that is busy all the time") {
     const Bottleneck busiest = find_bottleneck(before, bench.machine.part_loads(), to_seconds(bench.last_end()));
     CHECK(busiest.part == "rc");
     CHECK(busiest.utilization > 0.98);
-    CHECK(busiest.similar == 1);
+    CHECK(busiest.similar_count == 1);
 }
 
 }  // namespace

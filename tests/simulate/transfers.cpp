@@ -23,14 +23,14 @@ TEST_CASE("parallel reads complete as their bytes arrive") {
     operation.direct = false;
     operation.stream = machine.begin_stream(0);
     operation.file = machine.get_file("f");
-    machine.resize(operation.file, 3 * mib);
+    machine.resize_file(operation.file, 3 * mib);
     for (const std::uint64_t number : {0U, 2U, 1U}) {
         operation.offset = number * mib;
         operation.tag = number;
         machine.submit(0, operation);
     }
     while (completions.times.size() < 3) {
-        REQUIRE(machine.step());
+        REQUIRE(machine.handle_next_event());
     }
     CHECK(completions.times.at(0) == transfer_time(mib, 100e6));
     CHECK(completions.times.at(2) == 2 * transfer_time(mib, 100e6));
@@ -69,8 +69,8 @@ double rate_of(SystemModel site, std::size_t streams, ModelCallKind call, std::u
         ModelOperation operation = direct(call, 0, transfer);
         operation.stream = machine.begin_stream(static_cast<std::uint32_t>(i % clients));
         operation.file = machine.get_file("f" + std::to_string(i));
-        machine.resize(operation.file, calls * transfer);
-        loop.next.push_back(operation);
+        machine.resize_file(operation.file, calls * transfer);
+        loop.next_operations.push_back(operation);
         loop.remaining_calls.push_back(calls);
     }
     loop.start();
@@ -100,8 +100,8 @@ double duplex_rate(bool half) {
         ModelOperation operation = direct(i % 2 == 0 ? ModelCallKind::write : ModelCallKind::read, 0, mib);
         operation.stream = machine.begin_stream(i % 2);
         operation.file = machine.get_file("f" + std::to_string(i));
-        machine.resize(operation.file, 200 * mib);
-        loop.next.push_back(operation);
+        machine.resize_file(operation.file, 200 * mib);
+        loop.next_operations.push_back(operation);
         loop.remaining_calls.push_back(200);
     }
     loop.start();
@@ -131,7 +131,7 @@ TEST_CASE("only writes that extend a file pass the log") {
             const Time begin = machine.now();
             machine.submit(begin, operation);
             while (completions.times.count(tag) == 0) {
-                REQUIRE(machine.step());
+                REQUIRE(machine.handle_next_event());
             }
             return completions.times[tag] - begin;
         };
@@ -142,9 +142,9 @@ TEST_CASE("only writes that extend a file pass the log") {
         CHECK(time_of_call(3) == transfer_time(4 * mib, 50e6) + last);  // half of it is new
         operation.offset = 0;
         operation.file = machine.get_file("made");
-        machine.allocate(operation.file, 8 * mib);
+        machine.allocate_blocks(operation.file, 8 * mib);
         CHECK(time_of_call(4) == moved);
-        machine.resize(operation.file, 0);
+        machine.resize_file(operation.file, 0);
         CHECK(time_of_call(5) == logged);
     }
 }
@@ -170,7 +170,7 @@ TEST_CASE("target distributes its requests over all paths") {
         operation.file = machine.get_file("f");
         machine.submit(0, operation);
         while (completions.times.empty()) {
-            REQUIRE(machine.step());
+            REQUIRE(machine.handle_next_event());
         }
         for (const Machine::Flow& flow : machine.flows()) {
             if (flow.part == "left" || flow.part == "right") {
@@ -223,7 +223,7 @@ TEST_CASE("requested bytes pass every part once on random machines") {
             machine.submit(machine.now() + 60'000'000'000, sync);
         }
         while (completions.times.size() < tag) {
-            REQUIRE(machine.step());
+            REQUIRE(machine.handle_next_event());
         }
         std::uint64_t at_targets = 0, at_server = 0;
         for (const Machine::Flow& flow : machine.flows()) {
@@ -246,17 +246,17 @@ TEST_CASE("buffered stream slows from copy to target rate at limit") {
     operation.direct = false;
     operation.stream = machine.begin_stream(0);
     operation.file = machine.get_file("f");
-    loop.next = {operation};
+    loop.next_operations = {operation};
     loop.remaining_calls = {32};
     loop.start();
     CHECK(to_seconds(loop.last) == doctest::Approx(32.0 * mib / 1e9).epsilon(0.01));
-    loop.next[0].offset = 32 * mib;
+    loop.next_operations[0].offset = 32 * mib;
     loop.remaining_calls = {1000};
     const Time before = loop.last;
-    loop.next[0].tag = 0;
-    machine.submit(before, loop.next[0]);
+    loop.next_operations[0].tag = 0;
+    machine.submit(before, loop.next_operations[0]);
     while (loop.is_active()) {
-        machine.step();
+        machine.handle_next_event();
     }
     CHECK(1000.0 * mib / to_seconds(loop.last - before) == doctest::Approx(100e6).epsilon(0.05));
 }
@@ -274,17 +274,17 @@ TEST_CASE("read-ahead hides latency from sequential reads only") {
         operation.direct = false;
         operation.stream = machine.begin_stream(0);
         operation.file = machine.get_file("f");
-        machine.resize(operation.file, 512 * mib);
+        machine.resize_file(operation.file, 512 * mib);
         Random chance(1);
         std::uint64_t bytes = 0;
         for (std::uint64_t i = 0; i < 400; ++i) {
             operation.offset = sequential ? i * 65536 : chance.integer_below(8192) * 65536;
             operation.tag = 0;
-            loop.next = {operation};
+            loop.next_operations = {operation};
             loop.remaining_calls = {1};
             machine.submit(loop.last, operation);
             while (loop.is_active()) {
-                machine.step();
+                machine.handle_next_event();
             }
             bytes += operation.length;
         }
@@ -306,7 +306,7 @@ TEST_CASE("equal seeds give equal times, different seeds do not") {
             ModelOperation operation = direct(ModelCallKind::write, 0, 3 * mib);
             operation.stream = machine.begin_stream(i % 3);
             operation.file = machine.get_file("f" + std::to_string(i));
-            loop.next.push_back(operation);
+            loop.next_operations.push_back(operation);
             loop.remaining_calls.push_back(100);
         }
         loop.start();

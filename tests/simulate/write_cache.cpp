@@ -26,7 +26,7 @@ double partial_write_s(std::uint64_t length) {
 
 TEST_CASE("write cache gathers small writes to full stripes") {
     const auto run = [](const char* fault) {
-        Bench bench(cached_site(4 * mib));
+        FaultBench bench(cached_site(4 * mib));
         bench.add(ModelCallKind::write, 0, 3200, call_bytes);
         if (fault != nullptr) {
             bench.begin(fault);
@@ -40,7 +40,7 @@ TEST_CASE("write cache gathers small writes to full stripes") {
 }
 
 TEST_CASE("write returns at once while the cache has room") {
-    Bench bench(cached_site(4 * mib));
+    FaultBench bench(cached_site(4 * mib));
     bench.add(ModelCallKind::write, 0, 1, call_bytes);
     bench.run();
     CHECK(bench.last_end() == 0);
@@ -53,7 +53,7 @@ TEST_CASE("write returns at once while the cache has room") {
 }
 
 TEST_CASE("write-through: later writes wait for the drives") {
-    Bench bench(cached_site(64 * mib));
+    FaultBench bench(cached_site(64 * mib));
     bench.add(ModelCallKind::write, 0, 1, call_bytes);
     bench.run();
     bench.begin("write-through rc");

@@ -173,7 +173,7 @@ def test_new_workload_is_a_class_and_a_line_in_the_factory(source_copy: Path) ->
     insert(data, '#include "workloads/file_stream.hpp"', '#include "workloads/nap_stream.hpp"\n')
     insert(
         data,
-        "    if (plan::on_files(job.phase->op)) {",
+        "    if (plan::acts_on_files(job.phase->op)) {",
         "    if (job.phase->op == plan::Op::reread) {\n"
         "        return std::make_unique<NapStream<Time>>(job, team, clock, meter, job.backend->make_channel(setup));\n"
         "    }\n",

@@ -20,6 +20,6 @@ void apply_directives(IorSettings& settings, const std::string& line, const std:
 std::vector<IorSettings> read_script(const std::string& path, const IorSettings& defaults);
 
 /// Sees to the rules between options. Throws plan::PlanError; what is only doubtful comes back as sentences.
-std::vector<std::string> check(IorSettings& settings, bool in_script);
+std::vector<std::string> check_settings(IorSettings& settings, bool in_script);
 
 }  // namespace sonde::dialects::ior

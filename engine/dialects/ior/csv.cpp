@@ -8,9 +8,9 @@
 namespace sonde::dialects::ior {
 namespace {
 
-class Csv final : public OutputLayout {
+class CsvWriter final : public OutputWriter {
  public:
-    explicit Csv(std::ostream& out) : out_(out) {}
+    explicit CsvWriter(std::ostream& out) : out_(out) {}
     void begin_output(const std::string&) override {}
     void begin_test(const IorTest&) override {
         out_ << "access,bw(MiB/s),IOPS,Latency,block(KiB),xfer(KiB),open(s),wr/rd(s),close(s),total(s),numTasks,iter\n";
@@ -21,9 +21,10 @@ class Csv final : public OutputLayout {
         }
         const IorSettings& s = *test.settings;
         out_ << (measurement.writes() ? "write" : "read") << std::fixed << std::setprecision(9);
-        for (const double value : {measurement.bandwidth() / 0x1p20, measurement.per_second(), measurement.latency,
-                                   static_cast<double>(s.block) / 1024, static_cast<double>(s.transfer) / 1024,
-                                   measurement.open, measurement.transfer, measurement.close, measurement.total}) {
+        for (const double value :
+             {measurement.bandwidth() / 0x1p20, measurement.operations_per_s(), measurement.latency_s,
+              static_cast<double>(s.block) / 1024, static_cast<double>(s.transfer) / 1024, measurement.open_s,
+              measurement.transfer_s, measurement.close_s, measurement.total_s}) {
             out_ << "," << value;
         }
         out_ << "," << test.placement.active_tasks(s) << "," << measurement.step.repetition << "\n";
@@ -38,8 +39,8 @@ class Csv final : public OutputLayout {
 
 }  // namespace
 
-std::unique_ptr<OutputLayout> make_csv(std::ostream& out) {
-    return std::make_unique<Csv>(out);
+std::unique_ptr<OutputWriter> make_csv(std::ostream& out) {
+    return std::make_unique<CsvWriter>(out);
 }
 
 }  // namespace sonde::dialects::ior

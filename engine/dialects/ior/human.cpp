@@ -15,18 +15,18 @@ constexpr double gibi = 0x1p30;
 
 /// A number in a column of ten: six decimals below one, none from 3600 on.
 std::string format_column(double value) {
-    return text("%-10.*f", value < 1 ? 6 : value < 3600 ? 2 : 0, value);
+    return format_text("%-10.*f", value < 1 ? 6 : value < 3600 ? 2 : 0, value);
 }
 
-class Human final : public OutputLayout {
+class TextWriter final : public OutputWriter {
  public:
-    Human(std::ostream& out, int verbose) : out_(out), verbose_(verbose) {}
+    TextWriter(std::ostream& out, int verbose) : out_(out), verbose_(verbose) {}
 
     void begin_output(const std::string& command) override {
         out_ << "IOR-" << version_text << ": MPI Coordinated Test of Parallel I/O\n";
         print_field("Began", format_current_date());
         print_field("Command line", command);
-        print_field("Machine", machine(verbose_));
+        print_field("Machine", describe_machine(verbose_));
         out_.flush();
     }
 
@@ -35,10 +35,10 @@ class Human final : public OutputLayout {
         print_field("TestID", std::to_string(test.number));
         print_field("StartTime", test.start_date);
         const std::string file = file_of_task(s);
-        if (const FileSystemUse use = file_system_use(file); use.is_known) {
+        if (const FileSystemUse use = measure_file_system_use(file); use.is_known) {
             print_field("Path", file);
-            out_ << text("%-20s: %s   Used FS: %2.1f%%   Inodes: %s   Used Inodes: %2.1f%%\n", "FS",
-                         use.capacity.c_str(), use.used_percent, use.inodes.c_str(), use.inodes_percent);
+            out_ << format_text("%-20s: %s   Used FS: %2.1f%%   Inodes: %s   Used Inodes: %2.1f%%\n", "FS",
+                                use.capacity.c_str(), use.used_percent, use.inodes.c_str(), use.inodes_percent);
         }
         if (verbose_ >= 3) {
             show_parameters(test);
@@ -62,7 +62,7 @@ class Human final : public OutputLayout {
             if (verbose_ > 0) {
                 out_ << "remove    -          -          -           -          -          -          -          -     "
                         "     "
-                     << format_column(measurement.total) << text(" %-4d\n", measurement.step.repetition);
+                     << format_column(measurement.total_s) << format_text(" %-4d\n", measurement.step.repetition);
             }
             return;
         }
@@ -81,19 +81,20 @@ class Human final : public OutputLayout {
         if (s.wear_out && s.deadline > 0) {
             print_stonewall(test, measurement);
         }
-        out_ << text("%-10s", measurement.writes() ? "write" : "read") << format_column(measurement.bandwidth() / mebi)
-             << " " << format_column(measurement.per_second()) << " " << format_column(measurement.latency) << "  "
+        out_ << format_text("%-10s", measurement.writes() ? "write" : "read")
+             << format_column(measurement.bandwidth() / mebi) << " " << format_column(measurement.operations_per_s())
+             << " " << format_column(measurement.latency_s) << "  "
              << format_column(static_cast<double>(s.block) / 1024) << " "
-             << format_column(static_cast<double>(s.transfer) / 1024) << " " << format_column(measurement.open) << " "
-             << format_column(measurement.transfer) << " " << format_column(measurement.close) << " "
-             << format_column(measurement.total) << text(" %-4d\n", measurement.step.repetition);
+             << format_column(static_cast<double>(s.transfer) / 1024) << " " << format_column(measurement.open_s) << " "
+             << format_column(measurement.transfer_s) << " " << format_column(measurement.close_s) << " "
+             << format_column(measurement.total_s) << format_text(" %-4d\n", measurement.step.repetition);
         out_.flush();
     }
 
     void end_test(const IorTest& test) override {
         const IorSettings& s = *test.settings;
         if (s.wear_out && s.status_file.empty() && !test.measurements_of(true).empty()) {
-            out_ << "Pairs deadlineForStonewallingaccessed: " << test.measurements_of(true).front().max_operations
+            out_ << "Pairs deadlineForStonewallingaccessed: " << test.measurements_of(true).front().max_task_operations
                  << "\n";
         }
         if (s.summary_always) {
@@ -137,7 +138,7 @@ class Human final : public OutputLayout {
     void show_data_signature(const IorTest& test) {
         if (verbose_ >= 2) {
             const auto stamp = static_cast<std::uint32_t>(test.signature);
-            out_ << text("Using Time Stamp %u (0x%x) for Data Signature\n", stamp, stamp);
+            out_ << format_text("Using Time Stamp %u (0x%x) for Data Signature\n", stamp, stamp);
         }
     }
 
@@ -168,17 +169,17 @@ class Human final : public OutputLayout {
         out_ << "Commencing " << access << " performance test: " << format_current_date() << "\n"
              << (measurement.writes() ? "" : "\n");
         for (const TaskTimes& task : measurement.tasks) {
-            const double opened = task.start + task.open;
-            const double closed = task.start + task.total;
+            const double opened = task.start_s + task.open_s;
+            const double closed = task.start_s + task.total_s;
             const auto line = [&](double time, const char* part, const char* edge) {
-                out_ << text("Test %d: Iter=%d, Task=%d, Time=%f, %s%s %s\n", test.number, measurement.step.repetition,
-                             task.task, time, access, part, edge);
+                out_ << format_text("Test %d: Iter=%d, Task=%d, Time=%f, %s%s %s\n", test.number,
+                                    measurement.step.repetition, task.task, time, access, part, edge);
             };
-            line(task.start, " open", "start");
+            line(task.start_s, " open", "start");
             line(opened, " open", "stop");
             line(opened, "", "start");
-            line(std::min(opened + task.transfer + task.fsync, closed - task.close), "", "stop");
-            line(closed - task.close, " close", "start");
+            line(std::min(opened + task.transfer_s + task.fsync_s, closed - task.close_s), "", "stop");
+            line(closed - task.close_s, " close", "start");
             line(closed, " close", "stop");
         }
     }
@@ -209,9 +210,9 @@ class Human final : public OutputLayout {
         print_field("dataAccess", "CPU");
         print_field("GPUDirect", s.gpu_direct ? "1" : "0");
         print_field("repetitions", std::to_string(s.repetitions));
-        print_field("xfersize", human_size(static_cast<double>(s.transfer)));
-        print_field("blocksize", human_size(static_cast<double>(s.block)));
-        print_field("aggregate filesize", human_size(test.expected_bytes()));
+        print_field("xfersize", format_size(static_cast<double>(s.transfer)));
+        print_field("blocksize", format_size(static_cast<double>(s.block)));
+        print_field("aggregate filesize", format_size(test.expected_bytes()));
         if (s.dry_run) {
             print_field("dryRun", "1");
         }
@@ -226,11 +227,11 @@ class Human final : public OutputLayout {
 
     void print_heading() {
         out_ << "\n"
-             << text("%-9s %10s %10s %10s %10s %10s %10s %10s %10s %10s %10s %13s", "Operation", "Max(MiB)", "Min(MiB)",
-                     "Mean(MiB)", "StdDev", "Max(OPs)", "Min(OPs)", "Mean(OPs)", "StdDev", "Mean(s)", "Stonewall(s)",
-                     "Stonewall(MiB)")
+             << format_text("%-9s %10s %10s %10s %10s %10s %10s %10s %10s %10s %10s %13s", "Operation", "Max(MiB)",
+                            "Min(MiB)", "Mean(MiB)", "StdDev", "Max(OPs)", "Min(OPs)", "Mean(OPs)", "StdDev", "Mean(s)",
+                            "Stonewall(s)", "Stonewall(MiB)")
              << " Test# #Tasks tPN reps fPP reord reordoff reordrand seed segcnt "
-             << text("%8s %8s %9s %5s RefNum\n", " blksiz", "xsize", "aggs(MiB)", "API");
+             << format_text("%8s %8s %9s %5s RefNum\n", " blksiz", "xsize", "aggs(MiB)", "API");
     }
 
     void print_row(const IorTest& test, bool writes) {
@@ -244,28 +245,28 @@ class Human final : public OutputLayout {
         for (const IorMeasurement& measurement : points) {
             rates.push_back(measurement.bandwidth());
             calls.push_back(measurement.bandwidth() / static_cast<double>(s.transfer));
-            seconds += measurement.total;
+            seconds += measurement.total_s;
             wall_seconds += measurement.stonewall_seconds;
             wall_bytes +=
                 measurement.stonewall_bytes / test.placement.active_tasks(s);  // of a task: that is what IOR shows
         }
         const auto count = static_cast<double>(points.size());
-        const RateSpread rate = spread_of(rates);
-        const RateSpread call = spread_of(calls);
-        out_ << text("%-9s %10.2f %10.2f %10.2f %10.2f %10.2f %10.2f %10.2f %10.2f %10.5f ", writes ? "write" : "read",
-                     rate.max / mebi, rate.min / mebi, rate.mean / mebi, rate.deviation / mebi, call.max, call.min,
-                     call.mean, call.deviation, seconds / count);
+        const RateSpread rate = compute_spread(rates);
+        const RateSpread call = compute_spread(calls);
+        out_ << format_text("%-9s %10.2f %10.2f %10.2f %10.2f %10.2f %10.2f %10.2f %10.2f %10.5f ",
+                            writes ? "write" : "read", rate.max / mebi, rate.min / mebi, rate.mean / mebi,
+                            rate.deviation / mebi, call.max, call.min, call.mean, call.deviation, seconds / count);
         if (s.wear_out && wall_seconds > 0) {
-            out_ << text("%10.2f %13.2f ", wall_seconds / count, wall_bytes / wall_seconds / mebi);
+            out_ << format_text("%10.2f %13.2f ", wall_seconds / count, wall_bytes / wall_seconds / mebi);
         } else {
-            out_ << text("%10s %13s ", "NA", "NA");
+            out_ << format_text("%10s %13s ", "NA", "NA");
         }
-        out_ << text("%5d %6d %3d %4d %3d %5d %8lld %9d %4lld %6lld %8lld %8lld %9.1f %3s %6lld\n", test.number,
-                     test.placement.active_tasks(s), test.placement.tasks_per_node(s), s.repetitions,
-                     s.file_per_process ? 1 : 0, s.reorder, static_cast<long long>(s.task_offset), s.reorder_random,
-                     static_cast<long long>(s.reorder_seed), static_cast<long long>(s.segments),
-                     static_cast<long long>(s.block), static_cast<long long>(s.transfer), points.front().bytes / mebi,
-                     s.api.c_str(), static_cast<long long>(s.reference));
+        out_ << format_text(
+            "%5d %6d %3d %4d %3d %5d %8lld %9d %4lld %6lld %8lld %8lld %9.1f %3s %6lld\n", test.number,
+            test.placement.active_tasks(s), test.placement.tasks_per_node(s), s.repetitions, s.file_per_process ? 1 : 0,
+            s.reorder, static_cast<long long>(s.task_offset), s.reorder_random, static_cast<long long>(s.reorder_seed),
+            static_cast<long long>(s.segments), static_cast<long long>(s.block), static_cast<long long>(s.transfer),
+            points.front().bytes / mebi, s.api.c_str(), static_cast<long long>(s.reference));
     }
 
     /// Progress of the tasks at the deadline, and the count to which all then continued. IOR takes the call
@@ -283,10 +284,11 @@ class Human final : public OutputLayout {
         const auto least = std::min_element(measurement.tasks.begin(), measurement.tasks.end(), by_operations);
         const double min_bytes =
             std::min_element(measurement.tasks.begin(), measurement.tasks.end(), by_bytes)->bytes_at_deadline;
-        out_ << text(
+        out_ << format_text(
             "stonewalling pairs accessed min: %lld max: %lld -- min data: %.1f GiB mean data: %.1f GiB time: %.1fs\n",
-            static_cast<long long>(least->operations_at_deadline), static_cast<long long>(measurement.max_operations),
-            min_bytes / gibi, measurement.stonewall_bytes / test.placement.active_tasks(*test.settings) / gibi,
+            static_cast<long long>(least->operations_at_deadline),
+            static_cast<long long>(measurement.max_task_operations), min_bytes / gibi,
+            measurement.stonewall_bytes / test.placement.active_tasks(*test.settings) / gibi,
             measurement.stonewall_seconds);
     }
 
@@ -296,8 +298,9 @@ class Human final : public OutputLayout {
             best = std::max(best, measurement.bandwidth());
         }
         if (best > 0) {
-            out_ << text(writes ? "Max Write: %.2f MiB/sec (%.2f MB/sec)\n" : "Max Read:  %.2f MiB/sec (%.2f MB/sec)\n",
-                         best / mebi, best / 1e6);
+            out_ << format_text(
+                writes ? "Max Write: %.2f MiB/sec (%.2f MB/sec)\n" : "Max Read:  %.2f MiB/sec (%.2f MB/sec)\n",
+                best / mebi, best / 1e6);
         }
     }
 
@@ -307,8 +310,8 @@ class Human final : public OutputLayout {
 
 }  // namespace
 
-std::unique_ptr<OutputLayout> make_human(std::ostream& out, int verbose) {
-    return std::make_unique<Human>(out, verbose);
+std::unique_ptr<OutputWriter> make_human(std::ostream& out, int verbose) {
+    return std::make_unique<TextWriter>(out, verbose);
 }
 
 }  // namespace sonde::dialects::ior

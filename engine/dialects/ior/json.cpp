@@ -33,7 +33,7 @@ ordered_json parameters_of(const IorTest& test) {
     return {{"testID", test.number},
             {"refnum", s.reference},
             {"api", s.api},
-            {"platform", s.platform.empty() ? platform() : s.platform},
+            {"platform", s.platform.empty() ? platform_name() : s.platform},
             {"testFileName", s.file},
             {"deadlineForStonewall", s.deadline},
             {"stoneWallingWearOut", s.wear_out ? 1 : 0},
@@ -102,9 +102,9 @@ ordered_json options_of(const IorTest& test) {
     options["dataAccess"] = "CPU";
     options["GPUDirect"] = s.gpu_direct ? "1" : "0";
     options["repetitions"] = s.repetitions;
-    options["xfersize"] = human_size(static_cast<double>(s.transfer));
-    options["blocksize"] = human_size(static_cast<double>(s.block));
-    options["aggregate filesize"] = human_size(test.expected_bytes());
+    options["xfersize"] = format_size(static_cast<double>(s.transfer));
+    options["blocksize"] = format_size(static_cast<double>(s.block));
+    options["aggregate filesize"] = format_size(test.expected_bytes());
     if (s.verbose > 0) {
         options["verbose"] = s.verbose;
     }
@@ -119,7 +119,7 @@ ordered_json options_of(const IorTest& test) {
 ordered_json sonde_figures_of(const IorMeasurement& measurement) {
     ordered_json figures{
         {"iter", measurement.step.repetition}, {"bytes", measurement.bytes}, {"ops", measurement.operations}};
-    figures.update(measurement.figures);
+    figures.update(measurement.sonde_figures);
     if (measurement.checked_bytes > 0) {
         figures["checked_bytes"] = measurement.checked_bytes;
         figures["mismatches"] = measurement.mismatches;
@@ -131,18 +131,18 @@ ordered_json sonde_figures_of(const IorMeasurement& measurement) {
 ordered_json result_of(const IorTest& test, const IorMeasurement& measurement, bool with_figures) {
     const IorSettings& s = *test.settings;
     if (measurement.step.kind == IorStep::StepKind::remove) {
-        return {{"access", "remove"}, {"totalTime", measurement.total}};
+        return {{"access", "remove"}, {"totalTime", measurement.total_s}};
     }
     ordered_json result{{"access", measurement.writes() ? "write" : "read"},
                         {"bwMiB", measurement.bandwidth() / mebi},
                         {"blockKiB", static_cast<double>(s.block) / 1024},
                         {"xferKiB", static_cast<double>(s.transfer) / 1024},
-                        {"iops", measurement.per_second()},
-                        {"latency", measurement.latency},
-                        {"openTime", measurement.open},
-                        {"wrRdTime", measurement.transfer},
-                        {"closeTime", measurement.close},
-                        {"totalTime", measurement.total}};
+                        {"iops", measurement.operations_per_s()},
+                        {"latency", measurement.latency_s},
+                        {"openTime", measurement.open_s},
+                        {"wrRdTime", measurement.transfer_s},
+                        {"closeTime", measurement.close_s},
+                        {"totalTime", measurement.total_s}};
     if (with_figures) {
         result["sonde"] = sonde_figures_of(measurement);
     }
@@ -157,12 +157,12 @@ ordered_json summary_of(const IorTest& test, bool writes, bool with_figures) {
     for (const IorMeasurement& measurement : points) {
         rates.push_back(measurement.bandwidth() / mebi);
         calls.push_back(measurement.bandwidth() / static_cast<double>(s.transfer));
-        seconds += measurement.total;
+        seconds += measurement.total_s;
         wall_seconds += measurement.stonewall_seconds;
         wall_bytes += measurement.stonewall_bytes / test.placement.active_tasks(s);
     }
-    const RateSpread rate = spread_of(rates);
-    const RateSpread call = spread_of(calls);
+    const RateSpread rate = compute_spread(rates);
+    const RateSpread call = compute_spread(calls);
     const auto count = static_cast<double>(points.size());
     ordered_json summary{{"operation", writes ? "write" : "read"},
                          {"API", s.api},
@@ -200,14 +200,14 @@ ordered_json summary_of(const IorTest& test, bool writes, bool with_figures) {
     return summary;
 }
 
-class Json final : public OutputLayout {
+class JsonWriter final : public OutputWriter {
  public:
-    Json(std::ostream& out, int verbose, bool with_figures)
+    JsonWriter(std::ostream& out, int verbose, bool with_figures)
         : out_(out), verbose_(verbose), with_figures_(with_figures) {}
 
     void begin_output(const std::string& command) override {
         document_ = {{"Version", version_text},        {"Began", format_current_date()},
-                     {"Command line", command},        {"Machine", machine(verbose_)},
+                     {"Command line", command},        {"Machine", describe_machine(verbose_)},
                      {"tests", ordered_json::array()}, {"summary", ordered_json::array()}};
     }
 
@@ -215,7 +215,7 @@ class Json final : public OutputLayout {
         const IorSettings& s = *test.settings;
         ordered_json entry{{"TestID", test.number}, {"StartTime", test.start_date}};
         const std::string file = file_of_task(s);
-        if (const FileSystemUse use = file_system_use(file); use.is_known) {
+        if (const FileSystemUse use = measure_file_system_use(file); use.is_known) {
             entry["Path"] = file;
             entry["Capacity"] = use.capacity;
             entry["Used Capacity"] = format_percent(use.used_percent);
@@ -278,8 +278,8 @@ class Json final : public OutputLayout {
 
 }  // namespace
 
-std::unique_ptr<OutputLayout> make_json(std::ostream& out, int verbose, bool with_figures) {
-    return std::make_unique<Json>(out, verbose, with_figures);
+std::unique_ptr<OutputWriter> make_json(std::ostream& out, int verbose, bool with_figures) {
+    return std::make_unique<JsonWriter>(out, verbose, with_figures);
 }
 
 }  // namespace sonde::dialects::ior

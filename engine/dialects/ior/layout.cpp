@@ -10,7 +10,7 @@
 
 namespace sonde::dialects::ior {
 
-std::string text(const char* format, ...) {
+std::string format_text(const char* format, ...) {
     std::array<char, 1024> line{};
     va_list values;
     va_start(values, format);
@@ -43,7 +43,7 @@ std::string format_current_date() {
     return text.data();
 }
 
-std::string machine(int verbose) {
+std::string describe_machine(int verbose) {
     utsname name{};
     if (uname(&name) != 0) {
         return "Unknown";
@@ -53,7 +53,7 @@ std::string machine(int verbose) {
     return std::string(name.sysname) + " " + name.nodename + more;
 }
 
-std::string platform() {
+std::string platform_name() {
     utsname name{};
     if (uname(&name) != 0) {
         return "Unknown(Unknown)";
@@ -65,7 +65,7 @@ std::string platform() {
     return host + "(" + name.sysname + ")";
 }
 
-std::string human_size(double bytes) {
+std::string format_size(double bytes) {
     struct SizeUnit {
         double size;
         const char* name;
@@ -75,13 +75,13 @@ std::string human_size(double bytes) {
         if (bytes >= unit.size) {
             const double count = bytes / unit.size;
             const bool is_integer = count == static_cast<double>(static_cast<std::int64_t>(count));
-            return text(is_integer ? "%.0f " : "%.2f ", count) + unit.name;
+            return format_text(is_integer ? "%.0f " : "%.2f ", count) + unit.name;
         }
     }
-    return text("%.0f bytes", bytes);
+    return format_text("%.0f bytes", bytes);
 }
 
-FileSystemUse file_system_use(const std::string& path) {
+FileSystemUse measure_file_system_use(const std::string& path) {
     const std::size_t slash = path.rfind('/');
     const std::string directory = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
     FileSystemUse use;
@@ -93,9 +93,9 @@ FileSystemUse file_system_use(const std::string& path) {
     const double all = static_cast<double>(info.f_blocks) * static_cast<double>(info.f_frsize);
     const double free = static_cast<double>(info.f_bfree) * static_cast<double>(info.f_frsize);
     use.is_known = true;
-    use.capacity = all / 0x1p30 > 1024 ? text("%.1f TiB", all / 0x1p40) : text("%.1f GiB", all / 0x1p30);
+    use.capacity = all / 0x1p30 > 1024 ? format_text("%.1f TiB", all / 0x1p40) : format_text("%.1f GiB", all / 0x1p30);
     use.used_percent = share(free, all);
-    use.inodes = text("%.1f Mi", static_cast<double>(info.f_files) / 0x1p20);
+    use.inodes = format_text("%.1f Mi", static_cast<double>(info.f_files) / 0x1p20);
     use.inodes_percent = share(static_cast<double>(info.f_ffree), static_cast<double>(info.f_files));
     return use;
 }

@@ -25,12 +25,12 @@ struct IorTest {
     double expected_bytes() const;
 };
 
-class OutputLayout {
+class OutputWriter {
  public:
-    OutputLayout() = default;
-    OutputLayout(const OutputLayout&) = delete;
-    OutputLayout& operator=(const OutputLayout&) = delete;
-    virtual ~OutputLayout() = default;
+    OutputWriter() = default;
+    OutputWriter(const OutputWriter&) = delete;
+    OutputWriter& operator=(const OutputWriter&) = delete;
+    virtual ~OutputWriter() = default;
     virtual void begin_output(const std::string& command) = 0;
     virtual void begin_test(const IorTest& test) = 0;
     virtual void write_measurement(const IorTest& test, const IorMeasurement& measurement) = 0;  ///< also of removals
@@ -43,24 +43,24 @@ class OutputLayout {
     virtual void end_output(const std::vector<const IorTest*>& tests, bool complete) = 0;
 };
 
-std::unique_ptr<OutputLayout> make_human(std::ostream& out, int verbose);
-std::unique_ptr<OutputLayout> make_json(std::ostream& out, int verbose,
+std::unique_ptr<OutputWriter> make_human(std::ostream& out, int verbose);
+std::unique_ptr<OutputWriter> make_json(std::ostream& out, int verbose,
                                         bool with_figures);  ///< own: with members named "sonde"
-std::unique_ptr<OutputLayout> make_csv(std::ostream& out);
+std::unique_ptr<OutputWriter> make_csv(std::ostream& out);
 
 /// The lines that both human-readable layouts share.
-std::string text(const char* format, ...) __attribute__((format(printf, 1, 2)));  ///< at most 1023 letters
-std::string format_current_date();                                                ///< "Sun Nov 22 00:01:47 2026"
-std::string machine(int verbose);  ///< "Linux host"; from verbose 2 on with release, version and hardware
+std::string format_text(const char* format, ...) __attribute__((format(printf, 1, 2)));  ///< at most 1023 letters
+std::string format_current_date();                                                       ///< "Sun Nov 22 00:01:47 2026"
+std::string describe_machine(int verbose);  ///< "Linux host"; from verbose 2 on with release, version and hardware
 nlohmann::ordered_json parameters_of(const IorTest& test);  ///< the settings under the names that IOR shows them by
-std::string platform();                ///< "host(Linux)", without the number at the end of the host's name
-std::string human_size(double bytes);  ///< "256 KiB" is "262144 bytes", "1 MiB", "1.50 GiB"
+std::string platform_name();            ///< "host(Linux)", without the number at the end of the host's name
+std::string format_size(double bytes);  ///< "256 KiB" is "262144 bytes", "1 MiB", "1.50 GiB"
 struct FileSystemUse {
     std::string capacity, inodes;  ///< "252.0 GiB", "16.0 Mi"
     double used_percent = 0, inodes_percent = 0;
     bool is_known = false;
 };
-FileSystemUse file_system_use(const std::string& path);
+FileSystemUse measure_file_system_use(const std::string& path);
 constexpr const char* version_text = "4.1.0+sonde";
 constexpr double mebi = 0x1p20;  ///< bytes
 

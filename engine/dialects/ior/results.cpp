@@ -29,7 +29,7 @@ T cell(const ordered_json& table, const ordered_json& row, const char* column) {
 
 }  // namespace
 
-RateSpread spread_of(const std::vector<double>& values) {
+RateSpread compute_spread(const std::vector<double>& values) {
     RateSpread spread;
     if (values.empty()) {
         return spread;
@@ -61,25 +61,25 @@ void IorResults::read_phase_end(const ordered_json& content) {
     current_.failed = content.value("stopped_by", std::string()) == "error";
     current_.bytes = content.at("bytes").value("transferred", 0.0);
     current_.operations = content.at("ops").value("done", std::int64_t{0});
-    current_.compare = seconds(content, "verify");
-    current_.open = seconds(content, "open");
-    current_.close = seconds(content, "close");
-    current_.transfer = seconds(content, "transfer") + current_.compare;
-    current_.total = seconds(content, "elapsed") + current_.compare;
+    current_.compare_s = seconds(content, "verify");
+    current_.open_s = seconds(content, "open");
+    current_.close_s = seconds(content, "close");
+    current_.transfer_s = seconds(content, "transfer") + current_.compare_s;
+    current_.total_s = seconds(content, "elapsed") + current_.compare_s;
     if (content.contains("verify")) {
         current_.mismatches = content.at("verify").value("mismatches", std::int64_t{0});
         current_.checked_bytes = content.at("verify").value("checked_bytes", std::int64_t{0});
     }
     for (const char* member : {"stopped_by", "seconds", "rates", "wearout_ratio", "latency", "cpu", "imbalance"}) {
         if (content.contains(member)) {
-            current_.figures[member] = content.at(member);
+            current_.sonde_figures[member] = content.at(member);
         }
     }
     if (content.contains("rates") && content.at("rates").contains("stonewall")) {
         current_.stonewall_bytes = content.at("rates").at("stonewall").value("bytes", 0.0);
         current_.stonewall_seconds = content.at("rates").at("stonewall").value("seconds", 0.0);
     }
-    current_.latency = std::numeric_limits<double>::max();
+    current_.latency_s = std::numeric_limits<double>::max();
 }
 
 bool IorResults::read_task_rows(const ordered_json& content) {
@@ -88,27 +88,27 @@ bool IorResults::read_task_rows(const ordered_json& content) {
         times.task = cell<int>(content, row, "task");
         times.bytes = cell<double>(content, row, "bytes");
         times.operations = cell<std::int64_t>(content, row, "ops");
-        times.transfer = cell<double>(content, row, "transfer_s");
-        times.start = cell<double>(content, row, "start_s");
-        times.open = cell<double>(content, row, "open_s");
-        times.fsync = cell<double>(content, row, "fsync_s");
-        times.close = cell<double>(content, row, "close_s");
+        times.transfer_s = cell<double>(content, row, "transfer_s");
+        times.start_s = cell<double>(content, row, "start_s");
+        times.open_s = cell<double>(content, row, "open_s");
+        times.fsync_s = cell<double>(content, row, "fsync_s");
+        times.close_s = cell<double>(content, row, "close_s");
         times.bytes_at_deadline = cell<double>(content, row, "stonewall_bytes");
         times.operations_at_deadline = cell<std::int64_t>(content, row, "stonewall_ops");
-        times.total = cell<double>(content, row, "end_s") - cell<double>(content, row, "start_s");
+        times.total_s = cell<double>(content, row, "end_s") - cell<double>(content, row, "start_s");
         if (times.operations > 0) {
-            const double mean = (times.transfer + current_.compare) / static_cast<double>(times.operations);
-            current_.latency = std::min(current_.latency, mean);
+            const double mean = (times.transfer_s + current_.compare_s) / static_cast<double>(times.operations);
+            current_.latency_s = std::min(current_.latency_s, mean);
         }
-        current_.max_operations = std::max(current_.max_operations, times.operations);
+        current_.max_task_operations = std::max(current_.max_task_operations, times.operations);
         current_.tasks.push_back(times);
         ++task_rows_read_;
     }
     if (task_rows_read_ < task_rows_expected_) {
         return false;
     }
-    if (current_.latency == std::numeric_limits<double>::max()) {
-        current_.latency = 0;
+    if (current_.latency_s == std::numeric_limits<double>::max()) {
+        current_.latency_s = 0;
     }
     std::sort(current_.tasks.begin(), current_.tasks.end(),
               [](const auto& a, const auto& b) { return a.task < b.task; });

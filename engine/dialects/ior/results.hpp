@@ -16,8 +16,8 @@ namespace sonde::dialects::ior {
 
 struct TaskTimes {
     int task = 0;
-    double total = 0, transfer = 0;                    ///< seconds
-    double start = 0, open = 0, fsync = 0, close = 0;  ///< seconds; start since the tasks began together
+    double total_s = 0, transfer_s = 0;                        ///< seconds
+    double start_s = 0, open_s = 0, fsync_s = 0, close_s = 0;  ///< seconds; start since the tasks began together
     double bytes = 0;
     std::int64_t operations = 0;
     double bytes_at_deadline = 0;
@@ -31,18 +31,18 @@ struct IorMeasurement {
     bool failed = false;  ///< ended by an error
     double bytes = 0;
     std::int64_t operations = 0;
-    double open = 0, transfer = 0, close = 0, total = 0;  ///< seconds; comparing (-R) is in transfer and total
-    double compare = 0;                                   ///< seconds, of the task that compared longest
-    double latency = 0;                                   ///< seconds, IOR's
+    double open_s = 0, transfer_s = 0, close_s = 0, total_s = 0;  ///< seconds; comparing (-R) is in transfer and total
+    double compare_s = 0;                                         ///< seconds, of the task that compared longest
+    double latency_s = 0;                                         ///< seconds, IOR's
     std::int64_t mismatches = 0, checked_bytes = 0;
     double stonewall_bytes = 0, stonewall_seconds = 0;
-    std::int64_t max_operations = 0;  ///< of one task
+    std::int64_t max_task_operations = 0;  ///< of one task
     std::vector<TaskTimes> tasks;
-    nlohmann::ordered_json figures;     ///< Sonde's figures: rates, latency, imbalance
-    std::vector<std::string> findings;  ///< what Sonde says about it
+    nlohmann::ordered_json sonde_figures;  ///< Sonde's figures: rates, latency, imbalance
+    std::vector<std::string> findings;     ///< what Sonde says about it
 
-    double bandwidth() const { return total > 0 ? bytes / total : 0; }
-    double per_second() const { return transfer > 0 ? static_cast<double>(operations) / transfer : 0; }
+    double bandwidth() const { return total_s > 0 ? bytes / total_s : 0; }
+    double operations_per_s() const { return transfer_s > 0 ? static_cast<double>(operations) / transfer_s : 0; }
     bool writes() const { return step.kind == IorStep::StepKind::write; }
 };
 
@@ -50,7 +50,7 @@ struct IorMeasurement {
 struct RateSpread {
     double max = 0, min = 0, mean = 0, deviation = 0;
 };
-RateSpread spread_of(const std::vector<double>& values);
+RateSpread compute_spread(const std::vector<double>& values);
 
 /// Reads the record of one test while it is written.
 class IorResults {

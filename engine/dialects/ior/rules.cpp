@@ -118,7 +118,7 @@ void check_gpus(const IorSettings& s) {
 
 }  // namespace
 
-std::vector<std::string> check(IorSettings& s, bool in_script) {
+std::vector<std::string> check_settings(IorSettings& s, bool in_script) {
     std::vector<std::string> doubts;
     check_sizes(s);
     check_stops(s);

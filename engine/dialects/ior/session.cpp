@@ -64,7 +64,7 @@ class IorSession final : public Session {
                 s.collective = false;
                 s.add_note("-c is for MPIIO and HDF5; with " + s.api + " the calls are independent, as in IOR");
             }
-            for (const std::string& doubt : check(s, settings_.size() > 1)) {
+            for (const std::string& doubt : check_settings(s, settings_.size() > 1)) {
                 s.add_note(doubt);
             }
         }
@@ -85,10 +85,10 @@ class IorSession final : public Session {
         const IorSettings& first = settings_.front();
         check_writable(settings_.back().summary_file);
         std::ostream& out = settings_.back().summary_file.empty() ? std::cout : file_;
-        layout_ = settings_.back().format == Format::json
-                      ? make_json(out, first.verbose, report_stream_ == ReportStream::output)
-                  : settings_.back().format == Format::csv ? make_csv(out)
-                                                           : make_human(out, first.verbose);
+        output_writer_ = settings_.back().format == Format::json
+                             ? make_json(out, first.verbose, report_stream_ == ReportStream::output)
+                         : settings_.back().format == Format::csv ? make_csv(out)
+                                                                  : make_human(out, first.verbose);
         for (IorSettings& s : settings_) {
             if (s.tasks > placement_.tasks) {
                 s.add_note("-N asks for " + std::to_string(s.tasks) + " tasks, but there are " +
@@ -148,15 +148,15 @@ class IorSession final : public Session {
     void read_record_line(std::string_view type, const nlohmann::ordered_json& content) override {
         show_test();
         if (type == "error" && content.value("errno", 0) != 0) {
-            layout_->write_error(content.value("operation", std::string()) + "(\"" +
-                                 content.value("path", std::string()) +
-                                 "\") failed: " + std::strerror(content.value("errno", 0)));
+            output_writer_->write_error(content.value("operation", std::string()) + "(\"" +
+                                        content.value("path", std::string()) +
+                                        "\") failed: " + std::strerror(content.value("errno", 0)));
         }
         if (results_->read_record_line(type, content)) {
             IorTest& test = *tests_.back();
             test.measurements = results_->measurements();
             check_measurement(test, results_->current());
-            layout_->write_measurement(test, results_->current());
+            output_writer_->write_measurement(test, results_->current());
         }
     }
 
@@ -165,8 +165,8 @@ class IorSession final : public Session {
         if (results_) {
             test.measurements = results_->measurements();
         }
-        if (shown_ == tests_.size()) {
-            layout_->end_test(test);
+        if (shown_test_count_ == tests_.size()) {
+            output_writer_->end_test(test);
         }
         if (code == 0 || code == exit_mismatch) {
             print_warning_if_any(store_status(test));
@@ -184,7 +184,7 @@ class IorSession final : public Session {
             all.push_back(test.get());
         }
         show_heading();
-        layout_->end_output(all, code == 0 || code == exit_mismatch);
+        output_writer_->end_output(all, code == 0 || code == exit_mismatch);
         print_figures(all);
         const bool good = settings_.back().summary_file.empty() ? std::cout.flush().good() : file_.flush().good();
         if (!good) {
@@ -225,15 +225,15 @@ class IorSession final : public Session {
         if (!is_heading_shown_) {
             is_heading_shown_ = true;
             open_results(settings_.back().summary_file);
-            layout_->begin_output(command_);
+            output_writer_->begin_output(command_);
         }
     }
 
     void show_test() {
-        if (shown_ < tests_.size()) {
+        if (shown_test_count_ < tests_.size()) {
             show_heading();
-            shown_ = tests_.size();
-            layout_->begin_test(*tests_.back());
+            shown_test_count_ = tests_.size();
+            output_writer_->begin_test(*tests_.back());
         }
     }
 
@@ -291,7 +291,7 @@ class IorSession final : public Session {
 
     /// In the output where IOR has it there, else beside it.
     void warn_in_output(const std::string& sentence) {
-        if (!layout_->write_warning(sentence)) {
+        if (!output_writer_->write_warning(sentence)) {
             print_warning(sentence);
         }
     }
@@ -348,8 +348,8 @@ class IorSession final : public Session {
                 }
             }
         };
-        look("elapsed transfer time", &TaskTimes::transfer);
-        look("elapsed time", &TaskTimes::total);
+        look("elapsed transfer time", &TaskTimes::transfer_s);
+        look("elapsed time", &TaskTimes::total_s);
     }
 
     void warn_of_mismatches(const IorTest& test) {
@@ -365,10 +365,10 @@ class IorSession final : public Session {
     std::vector<IorSettings> settings_;
     std::vector<std::unique_ptr<IorTest>> tests_;
     std::unique_ptr<IorResults> results_;
-    std::unique_ptr<OutputLayout> layout_;
+    std::unique_ptr<OutputWriter> output_writer_;
     std::string command_;
     bool is_heading_shown_ = false;
-    std::size_t shown_ = 0;  ///< tests whose heading is out
+    std::size_t shown_test_count_ = 0;  ///< tests whose heading is out
     TaskPlacement placement_;
     ReportStream report_stream_ = ReportStream::errors;
     std::int64_t now_ = 0;

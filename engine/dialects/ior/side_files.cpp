@@ -22,7 +22,7 @@ std::string store_status(const IorTest& test) {
         return {};
     }
     std::ofstream file(s.status_file, std::ios::trunc);
-    file << writes.front().max_operations;
+    file << writes.front().max_task_operations;
     return file.flush() ? std::string()
                         : "the status file " + s.status_file +
                               " cannot be written: a later read would not know how much there is";
@@ -37,8 +37,8 @@ std::string add_rank_details(const IorSettings& s, const IorMeasurement& measure
     file << std::scientific << std::setprecision(10);
     for (const TaskTimes& task : measurement.tasks) {
         const auto rate = [&task](double seconds) { return seconds > 0 ? task.bytes / seconds : 0.0; };
-        file << (measurement.writes() ? "write" : "read") << "," << task.task << "," << task.total << ","
-             << task.transfer << "," << rate(task.total) << "," << rate(task.transfer) << "\n";
+        file << (measurement.writes() ? "write" : "read") << "," << task.task << "," << task.total_s << ","
+             << task.transfer_s << "," << rate(task.total_s) << "," << rate(task.transfer_s) << "\n";
     }
     return file.flush() ? std::string()
                         : "saveRankPerformanceDetailsCSV: " + s.rank_details_file + " cannot be written";

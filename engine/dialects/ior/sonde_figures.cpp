@@ -8,9 +8,9 @@ namespace sonde::dialects::ior {
 namespace {
 
 std::string duration(double seconds) {
-    return seconds >= 1      ? text("%.3g s", seconds)
-           : seconds >= 1e-3 ? text("%.3g ms", seconds * 1e3)
-                             : text("%.3g us", seconds * 1e6);
+    return seconds >= 1      ? format_text("%.3g s", seconds)
+           : seconds >= 1e-3 ? format_text("%.3g ms", seconds * 1e3)
+                             : format_text("%.3g us", seconds * 1e6);
 }
 
 /// Transfers, single calls, the slowest task and what else is known of a point, parted by semicolons.
@@ -18,28 +18,28 @@ std::string figures_of(const IorTest& test, const IorMeasurement& measurement) {
     const char* kind = measurement.writes() ? "write" : "read";
     std::string figures;
     const auto say = [&figures](const std::string& more) { figures += (figures.empty() ? "" : "; ") + more; };
-    if (measurement.figures.contains("rates") && measurement.figures.at("rates").contains("transfer")) {
-        const auto& rate = measurement.figures.at("rates").at("transfer");
-        say(text("transfers %.2f MiB/s, %.0f calls/s", rate.value("bytes_per_s", 0.0) / mebi,
-                 rate.value("ops_per_s", 0.0)));
+    if (measurement.sonde_figures.contains("rates") && measurement.sonde_figures.at("rates").contains("transfer")) {
+        const auto& rate = measurement.sonde_figures.at("rates").at("transfer");
+        say(format_text("transfers %.2f MiB/s, %.0f calls/s", rate.value("bytes_per_s", 0.0) / mebi,
+                        rate.value("ops_per_s", 0.0)));
     }
-    if (measurement.figures.contains("latency") && measurement.figures.at("latency").contains(kind)) {
-        const auto& latency = measurement.figures.at("latency").at(kind);
+    if (measurement.sonde_figures.contains("latency") && measurement.sonde_figures.at("latency").contains(kind)) {
+        const auto& latency = measurement.sonde_figures.at("latency").at(kind);
         const auto ns = [&latency](const char* name) { return duration(latency.value(name, 0.0) / 1e9); };
         say("one call p50 " + ns("p50_ns") + ", p99 " + ns("p99_ns") + ", max " + ns("max_ns"));
     }
-    if (measurement.figures.contains("imbalance") && measurement.tasks.size() > 1 &&
-        !measurement.figures.at("imbalance").value("slowest", nlohmann::ordered_json::array()).empty()) {
-        const auto& slowest = measurement.figures.at("imbalance").at("slowest")[0];
-        say(text("slowest task %d on %s, %.2f MiB/s", slowest.value("task", 0),
-                 slowest.value("host", std::string()).c_str(), slowest.value("bytes_per_s", 0.0) / mebi));
+    if (measurement.sonde_figures.contains("imbalance") && measurement.tasks.size() > 1 &&
+        !measurement.sonde_figures.at("imbalance").value("slowest", nlohmann::ordered_json::array()).empty()) {
+        const auto& slowest = measurement.sonde_figures.at("imbalance").at("slowest")[0];
+        say(format_text("slowest task %d on %s, %.2f MiB/s", slowest.value("task", 0),
+                        slowest.value("host", std::string()).c_str(), slowest.value("bytes_per_s", 0.0) / mebi));
     }
-    if (measurement.compare > 0) {
-        say("comparing took " + duration(measurement.compare) + ", which is in IOR's bw and not in this");
+    if (measurement.compare_s > 0) {
+        say("comparing took " + duration(measurement.compare_s) + ", which is in IOR's bw and not in this");
     }
     if (test.settings->wear_out && measurement.stonewall_seconds > 0) {
-        say(text("until the deadline all tasks together %.2f MiB/s (Stonewall(MiB) is that of one)",
-                 measurement.stonewall_bytes / measurement.stonewall_seconds / mebi));
+        say(format_text("until the deadline all tasks together %.2f MiB/s (Stonewall(MiB) is that of one)",
+                        measurement.stonewall_bytes / measurement.stonewall_seconds / mebi));
     }
     return figures;
 }
@@ -62,7 +62,7 @@ class UniqueFindings {
     void print(std::ostream& out) const {
         for (const UniqueFinding& finding : findings_) {
             out << finding.line
-                << (finding.repetitions > 0 ? text(" (and %d times more)", finding.repetitions) : std::string())
+                << (finding.repetitions > 0 ? format_text(" (and %d times more)", finding.repetitions) : std::string())
                 << "\n";
         }
     }
@@ -93,7 +93,7 @@ void print_sonde_figures(std::ostream& out, const std::vector<const IorTest*>& t
             }
             const char* kind = measurement.writes() ? "Write" : "Read";
             const std::string who =
-                text("sonde: %s of test %d, iteration %d: ", kind, test->number, measurement.step.repetition);
+                format_text("sonde: %s of test %d, iteration %d: ", kind, test->number, measurement.step.repetition);
             out << who << figures_of(*test, measurement) << "\n";
             for (const std::string& finding : measurement.findings) {
                 findings.add(kind, who + finding, finding);

@@ -83,10 +83,10 @@ struct CallCounts {
 };
 
 CallCounts counts_of(const WorkbenchPhase& m, std::optional<std::size_t> task) {
-    const double calls = std::accumulate(m.task_calls.begin(), m.task_calls.end(), 0.0);
-    const double share = !task ? 1 : calls > 0 ? m.task_calls[*task] / calls : 0;
+    const double calls = std::accumulate(m.calls_by_task.begin(), m.calls_by_task.end(), 0.0);
+    const double share = !task ? 1 : calls > 0 ? m.calls_by_task[*task] / calls : 0;
     const auto of = [share](std::uint64_t all) { return std::round(share * static_cast<double>(all)); };
-    return {task ? m.task_times[*task] : m.time,
+    return {task ? m.duration_s_by_task[*task] : m.duration_s,
             of(m.directory_creates),
             of(m.directory_removes),
             of(m.creates),
@@ -131,8 +131,8 @@ std::string latencies_text(const WorkbenchPhase& m) {
     std::string text;
     for (const auto& [kind, name] : {std::pair{"read", "read"}, std::pair{"stat", "stat"},
                                      std::pair{"create", "create"}, std::pair{"remove", "delete"}}) {
-        const auto latencies = m.latency.find(kind);
-        if (latencies != m.latency.end() && latencies->second.max > 1e-9) {
+        const auto latencies = m.latencies_by_kind.find(kind);
+        if (latencies != m.latencies_by_kind.end() && latencies->second.max > 1e-9) {
             const Latencies& l = latencies->second;
             text += format_text(" %s(%.4es, %.4es, %.4es, %.4es, %.4es, %.4es, %.4es)", name, l.min, l.q1, l.median,
                                 l.q3, l.q90, l.q99, l.max);
@@ -166,15 +166,16 @@ void WorkbenchPhase::read_record_line(std::string_view type, const ordered_json&
         const std::size_t task = column("task"), end = column("end_s"), ops = column("ops");
         for (const auto& row : content.at("rows")) {
             const auto number = row.at(task).get<std::size_t>();
-            task_times.resize(std::max(task_times.size(), number + 1), 0);
-            task_calls.resize(task_times.size(), 0);
-            task_times[number] += row.at(end).get<double>();
-            task_calls[number] += row.at(ops).get<double>();
-            max_calls = std::max(max_calls, row.at(ops).get<std::uint64_t>());
+            duration_s_by_task.resize(std::max(duration_s_by_task.size(), number + 1), 0);
+            calls_by_task.resize(duration_s_by_task.size(), 0);
+            duration_s_by_task[number] += row.at(end).get<double>();
+            calls_by_task[number] += row.at(ops).get<double>();
+            max_task_calls = std::max(max_task_calls, row.at(ops).get<std::uint64_t>());
         }
-        time = task_times.empty() ? 0 : *std::max_element(task_times.begin(), task_times.end());
+        duration_s =
+            duration_s_by_task.empty() ? 0 : *std::max_element(duration_s_by_task.begin(), duration_s_by_task.end());
     } else if (type == "histogram") {
-        latency[content.at("kind").get<std::string>()] = latencies_of(content);
+        latencies_by_kind[content.at("kind").get<std::string>()] = latencies_of(content);
     } else if (type == "finding" && content.at("severity") != "info") {
         findings.push_back(content.value("phase", std::string()) + ": " + content.at("text").get<std::string>());
     }
@@ -183,8 +184,8 @@ void WorkbenchPhase::read_record_line(std::string_view type, const ordered_json&
 double WorkbenchPhase::max_latency() const {
     double most = 0;
     for (const char* kind : {"read", "stat", "create", "remove"}) {
-        const auto latencies = latency.find(kind);
-        most = latencies == latency.end() ? most : std::max(most, latencies->second.max);
+        const auto latencies = latencies_by_kind.find(kind);
+        most = latencies == latencies_by_kind.end() ? most : std::max(most, latencies->second.max);
     }
     return most;
 }
@@ -197,7 +198,7 @@ std::string line_of(const WorkbenchSettings& s, const WorkbenchStep& step, const
     }
     std::string text = format_text("%s process max:%.2fs ", name_of(step.phase), counts.time);
     if (!task) {
-        const WorkbenchSpread spread = spread_of(m.task_times);
+        const WorkbenchSpread spread = spread_of(m.duration_s_by_task);
         text += format_text("min:%.2fs mean: %.2fs balance:%.1f stddev:%.1f ", spread.min, spread.mean,
                             100 * quotient(spread.min, spread.max), spread.deviation);
     }
@@ -207,7 +208,7 @@ std::string line_of(const WorkbenchSettings& s, const WorkbenchStep& step, const
     }
     if (!s.quiet && step.phase == PhaseKind::benchmark && s.stonewall_s > 0) {
         const double of_round = static_cast<double>(s.sets) * (s.read_only ? 2 : 4);
-        text += format_text(" stonewall-iter:%.0f", static_cast<double>(m.max_calls) / of_round);
+        text += format_text(" stonewall-iter:%.0f", static_cast<double>(m.max_task_calls) / of_round);
     }
     return task ? text : text + latencies_text(m);
 }

@@ -21,14 +21,14 @@ struct Latencies {
 };
 
 struct WorkbenchPhase {
-    double time = 0;                 ///< seconds until the last task was done, all parts of the phase
-    std::vector<double> task_times;  ///< by task
-    std::vector<double> task_calls;  ///< by task: calls done
+    double duration_s = 0;                   ///< seconds until the last task was done, all parts of the phase
+    std::vector<double> duration_s_by_task;  ///< by task
+    std::vector<double> calls_by_task;       ///< by task: calls done
     std::uint64_t directory_creates = 0, directory_removes = 0, creates = 0, reads = 0, stats = 0, removes = 0;
     std::uint64_t errors = 0;  ///< calls that failed and objects with wrong content
     bool stonewalled = false;
-    std::uint64_t max_calls = 0;               ///< of one task, in the benchmark
-    std::map<std::string, Latencies> latency;  ///< by kind as in the record: read, stat, create, remove
+    std::uint64_t max_task_calls = 0;                    ///< of one task, in the benchmark
+    std::map<std::string, Latencies> latencies_by_kind;  ///< by kind as in the record: read, stat, create, remove
     std::vector<std::string> findings;
 
     void read_record_line(std::string_view type, const nlohmann::ordered_json& content);

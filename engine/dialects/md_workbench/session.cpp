@@ -38,7 +38,7 @@ class WorkbenchSession final : public Session {
     void begin(const SessionSetup& setup) override {
         setup_ = setup;
         seed_ = settings_.seed.value_or(static_cast<std::int64_t>(std::time(nullptr)) & INT32_MAX);
-        began_ = std::time(nullptr);
+        start_time_ = std::time(nullptr);
         const bool only_shown = setup.command.empty();  // then the earlier phases may not have run
         std::error_code failure;
         is_clean_ = !only_shown && settings_.clean && !settings_.create && !settings_.bench &&
@@ -62,7 +62,7 @@ class WorkbenchSession final : public Session {
             return std::nullopt;
         }
         step_ = *step;
-        measured_ = WorkbenchPhase{};
+        phase_results_ = WorkbenchPhase{};
         std::error_code failure;
         const bool exists = std::filesystem::exists(settings_.directory, failure);
         if (step_.phase != PhaseKind::precreate && !exists && settings_.api != "DUMMY" && !setup_.command.empty()) {
@@ -72,7 +72,7 @@ class WorkbenchSession final : public Session {
     }
 
     void read_record_line(std::string_view type, const ordered_json& content) override {
-        measured_.read_record_line(type, content);
+        phase_results_.read_record_line(type, content);
     }
 
     void end_plan(int code) override {
@@ -84,7 +84,7 @@ class WorkbenchSession final : public Session {
         }
         print_results();
         if (code == 0 || code == 4) {
-            finished_ = step_;
+            finished_step_ = step_;
         }
     }
 
@@ -92,7 +92,7 @@ class WorkbenchSession final : public Session {
         if (code == 2 || code == 3) {
             return code;
         }
-        if (settings_.clean && finished_ && finished_->phase == PhaseKind::cleanup) {
+        if (settings_.clean && finished_step_ && finished_step_->phase == PhaseKind::cleanup) {
             if (settings_.api != "DUMMY" && ::rmdir(settings_.directory.c_str()) != 0) {
                 std::cout << "Unable to remove directory " << settings_.directory << "\n";
             }
@@ -100,7 +100,7 @@ class WorkbenchSession final : public Session {
             code = write_position(code);
         }
         if (!settings_.quiet) {
-            std::cout << "Total runtime: " << (std::time(nullptr) - began_) << "s time: " << format_current_time()
+            std::cout << "Total runtime: " << (std::time(nullptr) - start_time_) << "s time: " << format_current_time()
                       << "\n";
         }
         std::cout.flush();
@@ -133,10 +133,10 @@ class WorkbenchSession final : public Session {
 
     /// Number of objects by which the last iteration advanced the window of each set.
     std::uint64_t rounds() const {
-        if (settings_.stonewall_s == 0 || measured_.task_calls.empty()) {
+        if (settings_.stonewall_s == 0 || phase_results_.calls_by_task.empty()) {
             return settings_.objects;
         }
-        return measured_.max_calls / (static_cast<std::uint64_t>(settings_.sets) * 4);
+        return phase_results_.max_task_calls / (static_cast<std::uint64_t>(settings_.sets) * 4);
     }
 
     void print_heading() {
@@ -181,13 +181,14 @@ class WorkbenchSession final : public Session {
     }
 
     void print_results() {
-        std::cout << line_of(settings_, step_, measured_, std::nullopt) << "\n";
-        for (std::size_t task = 0; settings_.process_reports && task < measured_.task_times.size(); ++task) {
-            std::cout << task << ": " << line_of(settings_, step_, measured_, task) << "\n";
+        std::cout << line_of(settings_, step_, phase_results_, std::nullopt) << "\n";
+        for (std::size_t task = 0; settings_.process_reports && task < phase_results_.duration_s_by_task.size();
+             ++task) {
+            std::cout << task << ": " << line_of(settings_, step_, phase_results_, task) << "\n";
         }
         std::cout.flush();
         std::ostream& out = setup_.report_stream == ReportStream::output ? std::cout : std::cerr;
-        for (const std::string& finding : measured_.findings) {
+        for (const std::string& finding : phase_results_.findings) {
             if (setup_.report_stream != ReportStream::none) {
                 out << "sonde: " << name_of(step_.phase) << ": " << finding << "\n";
             }
@@ -220,12 +221,12 @@ class WorkbenchSession final : public Session {
     WorkbenchSettings settings_;
     SessionSetup setup_;
     WorkbenchStep step_;
-    std::optional<WorkbenchStep> finished_;
-    WorkbenchPhase measured_;
+    std::optional<WorkbenchStep> finished_step_;
+    WorkbenchPhase phase_results_;
     std::int64_t seed_ = 0;
     std::uint64_t first_item_ = 0;
     bool is_clean_ = false;  ///< -3 alone, and there is nothing to remove
-    std::time_t began_ = 0;
+    std::time_t start_time_ = 0;
     int repetition_ = 0;
 };
 

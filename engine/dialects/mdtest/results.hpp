@@ -15,30 +15,30 @@ namespace sonde::dialects::mdtest {
 /// One test of one iteration.
 struct TestResult {
     bool done = false;
-    bool stonewalled = false;   ///< the deadline ended it
-    std::vector<double> items;  ///< by task
-    std::vector<double> ends;   ///< by task: seconds from the common start to the end of its own work
-    double begin = 0;           ///< seconds from the common start to the first operation of any task
-    double time = 0;            ///< seconds from the first operation to the end of the last task
-    double operations = 0;      ///< really done by all
-    double ops_per_s = 0;       ///< ours: operations / (first start to last end)
+    bool stonewalled = false;           ///< the deadline ended it
+    std::vector<double> items_by_task;  ///< by task
+    std::vector<double> end_s_by_task;  ///< by task: seconds from the common start to the end of its own work
+    double begin_s = 0;                 ///< seconds from the common start to the first operation of any task
+    double duration_s = 0;              ///< seconds from the first operation to the end of the last task
+    double operations = 0;              ///< really done by all
+    double ops_per_s = 0;               ///< ours: operations / (first start to last end)
     double median_ns = 0, p99_ns = 0;
     double entries = 0;
-    std::vector<double> at_deadline;  ///< by task: items done when the stonewall ended this test; else empty
-    std::string phase = {};           ///< of the last table that was read
-    double phase_begin = 0;           ///< `begin` of that phase alone
+    std::vector<double> items_at_deadline;  ///< by task: items done when the stonewall ended this test; else empty
+    std::string table_phase = {};           ///< of the last table that was read
+    double table_phase_begin_s = 0;         ///< `begin_s` of that phase alone
 
     /// Seconds from the first operation of any task to the end of this one's work.
-    double time_of(std::size_t task) const { return std::max(0.0, ends[task] - begin); }
+    double duration_of_task(std::size_t task) const { return std::max(0.0, end_s_by_task[task] - begin_s); }
 };
 
 struct MdtestResults {
-    explicit MdtestResults(int iterations = 0) : iteration(static_cast<std::size_t>(iterations)) {}
+    explicit MdtestResults(int iterations = 0) : results_by_iteration(static_cast<std::size_t>(iterations)) {}
 
-    std::vector<std::array<TestResult, tests>> iteration;
+    std::vector<std::array<TestResult, tests>> results_by_iteration;
     std::uint64_t mismatches = 0;
     double stonewall_s = 0, stonewall_items = 0;  ///< file creation: when it came, and how much all had done
-    std::uint64_t max_created = 0;                ///< files of the task that created most
+    std::uint64_t max_files_of_task = 0;          ///< files of the task that created most
     std::vector<std::string> findings;            ///< warnings of the record, one sentence each
 
     void read_record_line(std::string_view type, const nlohmann::ordered_json& content, int tasks);

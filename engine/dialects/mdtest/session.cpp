@@ -211,13 +211,13 @@ class MdtestSession final : public Session {
         if (!settings_.status_file.empty() && settings_.create && settings_.stonewall_s > 0 &&
             (code == 0 || code == 4)) {
             std::ofstream file(settings_.status_file, std::ios::trunc);
-            file << results_.max_created;
+            file << results_.max_files_of_task;
             if (!file.flush()) {
                 std::cerr << "sonde-engine: mdtest: cannot write the stonewall status file " << settings_.status_file
                           << "\n";
             }
         }
-        if (!settings_.rank_details.empty() && !results_.iteration.empty() &&
+        if (!settings_.rank_details.empty() && !results_.results_by_iteration.empty() &&
             !append_rank_details(settings_.rank_details, results_, tree_counts_, tasks_)) {
             std::cerr << "sonde-engine: mdtest: cannot write " << settings_.rank_details << "\n";
         }

@@ -27,7 +27,7 @@ std::string verbose_line(int line, const std::string& text) {
 std::vector<double> list_values(const MdtestResults& results, MdtestTest test,
                                 const std::function<double(const TestResult&)>& value) {
     std::vector<double> values;
-    for (const auto& all : results.iteration) {
+    for (const auto& all : results.results_by_iteration) {
         const TestResult& measured = all[static_cast<std::size_t>(test)];
         values.push_back(measured.done ? value(measured) : 0.0);
     }
@@ -42,11 +42,11 @@ double quotient(double items, double seconds) {
 /// they have in common.
 double rate_of(const TestResult& test) {
     double least = 0;
-    for (std::size_t k = 0; k < test.items.size(); ++k) {
-        const double rate = quotient(test.items[k], test.time);
+    for (std::size_t k = 0; k < test.items_by_task.size(); ++k) {
+        const double rate = quotient(test.items_by_task[k], test.duration_s);
         least = k == 0 ? rate : std::min(least, rate);
     }
-    return least * static_cast<double>(test.items.size());
+    return least * static_cast<double>(test.items_by_task.size());
 }
 
 std::vector<MdtestTest> rows_of(const MdtestSettings& s) {
@@ -65,10 +65,10 @@ void print_columns(std::ostream& out, const IterationStatistics& row) {
 /// Over all tasks of all iterations: rate or time of their own work, without waiting for others.
 IterationStatistics compute_task_statistics(const MdtestResults& results, MdtestTest test, bool times) {
     std::vector<double> values;
-    for (const auto& all : results.iteration) {
+    for (const auto& all : results.results_by_iteration) {
         const TestResult& m = all[static_cast<std::size_t>(test)];
-        for (std::size_t k = 0; k < m.items.size(); ++k) {
-            values.push_back(times ? m.time_of(k) : quotient(m.items[k], m.time_of(k)));
+        for (std::size_t k = 0; k < m.items_by_task.size(); ++k) {
+            values.push_back(times ? m.duration_of_task(k) : quotient(m.items_by_task[k], m.duration_of_task(k)));
         }
     }
     return compute_statistics(values);
@@ -78,17 +78,17 @@ void print_processes(std::ostream& out, const MdtestResults& results, const Mdte
     out << "\nPer process result (" << (times ? "time" : "rate") << "):\n";
     std::vector<MdtestTest> rows = rows_of(s);
     rows.insert(rows.end(), {tree_create, tree_remove});
-    for (std::size_t j = 0; j < results.iteration.size(); ++j) {
+    for (std::size_t j = 0; j < results.results_by_iteration.size(); ++j) {
         out << "iteration: " << j << "\n";
         for (const MdtestTest test : rows) {
-            const TestResult& m = results.iteration[j][static_cast<std::size_t>(test)];
+            const TestResult& m = results.results_by_iteration[j][static_cast<std::size_t>(test)];
             out << "Test " << test_name(test);
             for (std::size_t k = 0; k < static_cast<std::size_t>(tasks); ++k) {
-                const bool has_value = k < m.items.size() && test < tree_create;
+                const bool has_value = k < m.items_by_task.size() && test < tree_create;
                 out << (k == 0 ? ' ' : ',')
                     << format_text("%e", !has_value ? 0.0
-                                         : times    ? m.time_of(k)
-                                                    : quotient(m.items[k], m.time_of(k)));
+                                         : times    ? m.duration_of_task(k)
+                                                    : quotient(m.items_by_task[k], m.duration_of_task(k)));
             }
             out << "\n";
         }
@@ -98,14 +98,14 @@ void print_processes(std::ostream& out, const MdtestResults& results, const Mdte
 }  // namespace
 
 void print_stonewalls(std::ostream& out, const MdtestResults& results) {
-    for (const auto& all : results.iteration) {
+    for (const auto& all : results.results_by_iteration) {
         const TestResult& create = all[file_create];
-        const std::vector<double>& items = create.at_deadline;
+        const std::vector<double>& items = create.items_at_deadline;
         if (!items.empty()) {
             const double sum = std::accumulate(items.begin(), items.end(), 0.0);
             out << format_text("Continue stonewall hit min: %.0f max: %.0f avg: %.1f \n",
                                *std::min_element(items.begin(), items.end()),
-                               *std::max_element(create.items.begin(), create.items.end()),
+                               *std::max_element(create.items_by_task.begin(), create.items_by_task.end()),
                                sum / static_cast<double>(items.size()));
         }
     }
@@ -155,14 +155,14 @@ void print_tests(std::ostream& out, const MdtestResults& results, const MdtestSe
     out << verbose_line(2677, "") << verbose_line(2678, "   Operation               Duration              Rate")
         << verbose_line(2679, "   ---------               --------              ----");
     const auto directories = static_cast<double>(shape.directories);
-    for (std::size_t j = 0; j < results.iteration.size(); ++j) {
-        const auto& all = results.iteration[j];
+    for (std::size_t j = 0; j < results.results_by_iteration.size(); ++j) {
+        const auto& all = results.results_by_iteration[j];
         const auto line = [&](int number, const char* name, MdtestTest test) {
             const TestResult& m = all[static_cast<std::size_t>(test)];
             const bool tree = test == tree_create || test == tree_remove;
-            const double rate = tree ? quotient(directories, m.time) : rate_of(m);
+            const double rate = tree ? quotient(directories, m.duration_s) : rate_of(m);
             out << verbose_line(number,
-                                format_text("%s: %14.3f sec, %14.3f ops/sec", name, m.time, m.done ? rate : 0.0));
+                                format_text("%s: %14.3f sec, %14.3f ops/sec", name, m.duration_s, m.done ? rate : 0.0));
         };
         out << verbose_line(2063, "main: * iteration " + std::to_string(j + 1) + " *");
         if (s.create) {
@@ -191,8 +191,8 @@ void print_summary(std::ostream& out, const MdtestResults& results, const Mdtest
     if (s.print_all) {
         print_processes(out, results, s, tasks, times);
     }
-    out << "\nSUMMARY " << (times ? "time (in ms/op)" : "rate (in ops/sec)") << ": (of " << results.iteration.size()
-        << " iterations)\n";
+    out << "\nSUMMARY " << (times ? "time (in ms/op)" : "rate (in ops/sec)") << ": (of "
+        << results.results_by_iteration.size() << " iterations)\n";
     out << "   Operation     "
         << (s.rank_statistics ? "per Rank: Max            Min           Mean      per Iteration:" : "               ")
         << " Max            Min           Mean        Std Dev\n   ---------      "
@@ -200,7 +200,7 @@ void print_summary(std::ostream& out, const MdtestResults& results, const Mdtest
         << "               ---            ---           ----        -------\n";
     for (const MdtestTest test : rows_of(s)) {
         const IterationStatistics row = compute_statistics(
-            list_values(results, test, [times](const TestResult& m) { return times ? m.time : rate_of(m); }));
+            list_values(results, test, [times](const TestResult& m) { return times ? m.duration_s : rate_of(m); }));
         out << format_text("   %-18s ", test_name(test));
         if (s.rank_statistics) {
             print_columns(out, compute_task_statistics(results, test, times));
@@ -215,7 +215,7 @@ void print_summary(std::ostream& out, const MdtestResults& results, const Mdtest
         const auto directories = static_cast<double>(shape.directories);
         const IterationStatistics row =
             compute_statistics(list_values(results, test, [times, directories](const TestResult& m) {
-                return times ? m.time : quotient(directories, m.time);
+                return times ? m.duration_s : quotient(directories, m.duration_s);
             }));
         out << format_text("   %-22s ", test_name(test));
         if (s.rank_statistics) {
@@ -278,19 +278,20 @@ bool append_rank_details(const std::string& path, const MdtestResults& results, 
     const auto directories = static_cast<double>(shape.directories);
     file << "all," << shape.items;
     for (int i = 0; i < tests; ++i) {
-        const TestResult& m = results.iteration.front()[static_cast<std::size_t>(i)];
+        const TestResult& m = results.results_by_iteration.front()[static_cast<std::size_t>(i)];
         const bool tree = i == tree_create || i == tree_remove;
-        const double items = tree ? directories : std::accumulate(m.items.begin(), m.items.end(), 0.0);
-        file << (m.done ? cell(items, m.time) : ",,") << (i == dir_stat ? ",," : "");
+        const double items = tree ? directories : std::accumulate(m.items_by_task.begin(), m.items_by_task.end(), 0.0);
+        file << (m.done ? cell(items, m.duration_s) : ",,") << (i == dir_stat ? ",," : "");
     }
     file << "\n";
-    for (const auto& all : results.iteration) {
+    for (const auto& all : results.results_by_iteration) {
         for (int k = 0; k < tasks; ++k) {
             file << k << ",";
             for (int i = 0; i < tree_create; ++i) {
                 const TestResult& m = all[static_cast<std::size_t>(i)];
                 const auto task = static_cast<std::size_t>(k);
-                file << (m.done && task < m.items.size() ? cell(m.items[task], m.time_of(task)) : ",,")
+                file << (m.done && task < m.items_by_task.size() ? cell(m.items_by_task[task], m.duration_of_task(task))
+                                                                 : ",,")
                      << (i == dir_stat ? ",," : "");
             }
             file << "\n";

@@ -14,11 +14,12 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::array<const char*, tests> names{
+constexpr std::array<const char*, tests> test_names{
     "Directory creation", "Directory stat", "Directory rename", "Directory removal", "File creation",
     "File stat",          "File read",      "File removal",     "Tree creation",     "Tree removal"};
-constexpr std::array<const char*, tests> ids{"dir-create", "dir-stat",  "dir-rename",  "dir-remove",  "file-create",
-                                             "file-stat",  "file-read", "file-remove", "tree-create", "tree-remove"};
+constexpr std::array<const char*, tests> test_ids{"dir-create",  "dir-stat",   "dir-rename", "dir-remove",
+                                                  "file-create", "file-stat",  "file-read",  "file-remove",
+                                                  "tree-create", "tree-remove"};
 
 const char* packet_kind(const std::string& letter) {
     return letter == "o"   ? "ior_offset"
@@ -245,15 +246,16 @@ ordered_json make_meta(const MdtestSettings& s, const TreeCounts& shape, int shi
 }  // namespace
 
 const char* test_name(MdtestTest test) {
-    return names.at(static_cast<std::size_t>(test));
+    return test_names.at(static_cast<std::size_t>(test));
 }
 
 const char* test_id(MdtestTest test) {
-    return ids.at(static_cast<std::size_t>(test));
+    return test_ids.at(static_cast<std::size_t>(test));
 }
 
 std::string phase_id(int iteration, MdtestTest test, bool single_task) {
-    return std::to_string(iteration) + "-" + ids[static_cast<std::size_t>(test)] + (single_task ? "-by-first" : "");
+    return std::to_string(iteration) + "-" + test_ids[static_cast<std::size_t>(test)] +
+           (single_task ? "-by-first" : "");
 }
 
 std::optional<PhaseName> parse_phase_id(const std::string& id) {
@@ -262,11 +264,11 @@ std::optional<PhaseName> parse_phase_id(const std::string& id) {
     if (name.ends_with("-by-first")) {
         name.resize(name.size() - std::strlen("-by-first"));
     }
-    const auto match = std::find(ids.begin(), ids.end(), name);
-    if (match == ids.end()) {
+    const auto match = std::find(test_ids.begin(), test_ids.end(), name);
+    if (match == test_ids.end()) {
         return std::nullopt;
     }
-    return PhaseName{std::stoi(id), static_cast<MdtestTest>(match - ids.begin())};
+    return PhaseName{std::stoi(id), static_cast<MdtestTest>(match - test_ids.begin())};
 }
 
 TreeCounts count_tree(const MdtestSettings& s, std::optional<std::uint64_t> expected) {

@@ -164,10 +164,11 @@ TEST_CASE("io_uring: polled completions arrive or name the remedy") {
     io.iopoll = true;
     const TaskChannel channel(io_uring_backend, io, block);
     REQUIRE(channel->open(0, to_read(path)) == 0);
-    const std::int64_t moved = channel.read(0, block);
+    const std::int64_t moved_bytes = channel.read(0, block);
     const std::string explanation = channel->last_error_text();
-    CHECK((moved == block ? explanation.empty()
-                          : moved == -EOPNOTSUPP && explanation.find("leave out io.iopoll") != std::string::npos));
+    CHECK((moved_bytes == block
+               ? explanation.empty()
+               : moved_bytes == -EOPNOTSUPP && explanation.find("leave out io.iopoll") != std::string::npos));
 }
 
 TEST_CASE("io_uring: direct I/O moves the same data") {
@@ -283,15 +284,15 @@ TEST_CASE("io_uring: channel works in another thread than its creator") {
     const TemporaryFolder folder;
     const std::string path = folder.write("data", std::string(block, 'x'));
     const TaskChannel channel(io_uring_backend, queue(2), block);
-    std::int64_t moved = 0;
+    std::int64_t moved_bytes = 0;
     std::thread task([&] {
         if (channel->open(0, to_read(path)) == 0) {
-            moved = channel.read(0, block);
+            moved_bytes = channel.read(0, block);
             channel->close(0);
         }
     });
     task.join();
-    CHECK(moved == block);
+    CHECK(moved_bytes == block);
 }
 
 TEST_CASE("io_uring: without locked memory buffers stay unregistered") {

@@ -19,8 +19,8 @@ namespace {
 constexpr std::int64_t second = 1'000'000'000;
 
 /// A channel of task `task` with its settings.
-struct Storage {
-    explicit Storage(Paced settings, int task = 0, int depth = 1) : paced(std::move(settings)) {
+struct PacedStorage {
+    explicit PacedStorage(Paced settings, int task = 0, int depth = 1) : paced(std::move(settings)) {
         io.queue_depth = depth;
         ChannelSetup setup;
         setup.io = &io;
@@ -52,7 +52,7 @@ Paced schedule_of(std::vector<Paced::RateStep> steps, bool ramp = false) {
 }  // namespace
 
 TEST_CASE("a steady rate moves bytes in bytes over rate") {
-    const Storage storage(schedule_of({{0, 100e6}}));
+    const PacedStorage storage(schedule_of({{0, 100e6}}));
     CHECK(storage.move(10) == second / 10);
     CHECK(storage.move(90) == second);
     CHECK(storage.move(1) == second + second / 100);
@@ -61,35 +61,35 @@ TEST_CASE("a steady rate moves bytes in bytes over rate") {
 TEST_CASE("latency is added to each operation of one after the other") {
     Paced paced = schedule_of({{0, 100e6}});
     paced.latency = 5'000'000;
-    const Storage storage(paced);
+    const PacedStorage storage(paced);
     CHECK(storage.move(1) == 15'000'000);
     CHECK(storage.move(1) == 30'000'000);
     Paced only = schedule_of({});
     only.latency = 250;
-    const Storage instant(only);
+    const PacedStorage instant(only);
     CHECK(instant.move(4) == 250);
     CHECK(instant.move(4) == 500);
 }
 
 TEST_CASE("a step in the rate takes effect inside an operation") {
     // 100 MB/s for 1 s, then 50, then 200 from the third second on.
-    const Storage storage(schedule_of({{0, 100e6}, {second, 50e6}, {3 * second, 200e6}}));
+    const PacedStorage storage(schedule_of({{0, 100e6}, {second, 50e6}, {3 * second, 200e6}}));
     CHECK(storage.move(50) == second / 2);
     CHECK(storage.move(100) == 2 * second);  // 50 MB at 100, 50 MB at 50
     CHECK(storage.move(250) == 4 * second);  // 50 MB at 50, 200 MB at 200
 }
 
 TEST_CASE("one operation may span several steps") {
-    const Storage storage(schedule_of({{0, 100e6}, {second, 50e6}, {3 * second, 200e6}}));
+    const PacedStorage storage(schedule_of({{0, 100e6}, {second, 50e6}, {3 * second, 200e6}}));
     CHECK(storage.move(400) == 4 * second);
 }
 
 TEST_CASE("a ramp moves the area below it") {
     // From 0+ to 100 MB/s in 10 s is 50 MB/s in the mean; here 20 → 100 MB/s: 600 MB, then flat.
-    const Storage storage(schedule_of({{0, 20e6}, {10 * second, 100e6}}, true));
+    const PacedStorage storage(schedule_of({{0, 20e6}, {10 * second, 100e6}}, true));
     CHECK(storage.move(600) == 10 * second);
     CHECK(storage.move(100) == 11 * second);
-    const Storage down(schedule_of({{0, 100e6}, {10 * second, 20e6}}, true));
+    const PacedStorage down(schedule_of({{0, 100e6}, {10 * second, 20e6}}, true));
     // 100 x - 4 x² = 400 MB: x = 5 s.
     CHECK(down.move(400) == 5 * second);
     CHECK(down.move(200) == 10 * second);
@@ -97,12 +97,12 @@ TEST_CASE("a ramp moves the area below it") {
 }
 
 TEST_CASE("ramp ends at the same time in small and large operations") {
-    const Storage small(schedule_of({{0, 20e6}, {2 * second, 100e6}, {4 * second, 10e6}}, true));
+    const PacedStorage small(schedule_of({{0, 20e6}, {2 * second, 100e6}, {4 * second, 10e6}}, true));
     std::int64_t now = 0;
     for (int i = 0; i < 2300; ++i) {
         now = small.move(0.1);
     }
-    const Storage large(schedule_of({{0, 20e6}, {2 * second, 100e6}, {4 * second, 10e6}}, true));
+    const PacedStorage large(schedule_of({{0, 20e6}, {2 * second, 100e6}, {4 * second, 10e6}}, true));
     CHECK(std::llabs(now - large.move(230)) <= 1);
     CHECK(now == 4 * second);  // 120 + 110 MB
 }
@@ -110,17 +110,17 @@ TEST_CASE("ramp ends at the same time in small and large operations") {
 TEST_CASE("slow task is slower by its factor, further tasks are not") {
     Paced paced = schedule_of({{0, 100e6}, {second, 200e6}});
     paced.slow_tasks[3] = 10;
-    const Storage slow(paced, 3);
+    const PacedStorage slow(paced, 3);
     CHECK(slow.move(10) == second);
     CHECK(slow.move(20) == 2 * second);
-    const Storage fast(paced, 2);
+    const PacedStorage fast(paced, 2);
     CHECK(fast.move(100) == second);
 }
 
 TEST_CASE("queued latencies overlap while bytes are sequential") {
     Paced paced = schedule_of({{0, 100e6}});
     paced.latency = 50'000'000;
-    const Storage storage(paced, 0, 4);
+    const PacedStorage storage(paced, 0, 4);
     IoRequest operation;
     operation.length = 1'000'000;
     for (std::uint32_t slot = 0; slot < 4; ++slot) {
@@ -141,7 +141,7 @@ TEST_CASE("failures begin after the configured number of operations") {
     Paced paced = schedule_of({{0, 100e6}});
     paced.fail_after = 2;
     paced.fail_errno = 28;
-    const Storage storage(paced);
+    const PacedStorage storage(paced);
     storage.move(1);
     storage.move(1);
     IoRequest operation;
@@ -151,7 +151,7 @@ TEST_CASE("failures begin after the configured number of operations") {
 }
 
 TEST_CASE("many operations accumulate no rounding") {
-    const Storage storage(schedule_of({{0, 300e6}}));  // a third of a nanosecond is left over in each
+    const PacedStorage storage(schedule_of({{0, 300e6}}));  // a third of a nanosecond is left over in each
     std::int64_t now = 0;
     for (int i = 0; i < 300'000; ++i) {
         now = storage.move(0.001);

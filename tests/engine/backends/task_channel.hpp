@@ -24,7 +24,7 @@ class TaskChannel {
         }
         backends::ChannelSetup setup;
         setup.io = &io_;
-        setup.files = files;
+        setup.file_count = files;
         setup.max_length = length;
         setup.buffer_areas = areas_;
         channel_ = backend.make_channel(setup);
@@ -45,7 +45,7 @@ class TaskChannel {
         request.offset = offset;
         request.buffer = areas_[slot].data();
         request.length = length;
-        request.file = file;
+        request.file_index = file;
         request.is_write = write;
         request.slot = slot;
         return request;

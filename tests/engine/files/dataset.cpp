@@ -10,14 +10,14 @@ using sonde::files::DataState;
 using sonde::files::FileMap;
 using sonde::files::find_writer;
 using sonde::files::find_written_range;
+using sonde::files::is_same_geometry;
 using sonde::files::operations_in_file;
-using sonde::files::same_geometry;
 using sonde::files::TaskMap;
 using sonde::plan::Access;
+using sonde::plan::AccessOrder;
 using sonde::plan::Files;
 using sonde::plan::Mapping;
-using sonde::plan::Order;
-using sonde::plan::Scope;
+using sonde::plan::PermutationScope;
 
 namespace {
 
@@ -37,7 +37,7 @@ DataState state_of(const char* phase, std::uint64_t generation, std::vector<std:
     state.generation = generation;
     state.access = blocks(100, 4);
     state.segments = 2;
-    state.operations = std::move(operations);
+    state.operations_by_task = std::move(operations);
     return state;
 }
 
@@ -58,26 +58,26 @@ std::uint64_t end_of(const DataState& state, const FileMap& map, int task) {
 
 TEST_CASE("geometry is the same when addresses and order are") {
     const Access base = blocks(100, 4);
-    CHECK(same_geometry(base, 2, base, 2));
-    CHECK_FALSE(same_geometry(base, 2, base, 3));
-    CHECK_FALSE(same_geometry(base, 2, blocks(200, 2), 2));
+    CHECK(is_same_geometry(base, 2, base, 2));
+    CHECK_FALSE(is_same_geometry(base, 2, base, 3));
+    CHECK_FALSE(is_same_geometry(base, 2, blocks(200, 2), 2));
     Access other = base;
     other.offset = 100;
-    CHECK_FALSE(same_geometry(base, 2, other, 2));
+    CHECK_FALSE(is_same_geometry(base, 2, other, 2));
     other = base;
-    other.order = Order::reverse;
-    CHECK_FALSE(same_geometry(base, 2, other, 2));
+    other.order = AccessOrder::reverse;
+    CHECK_FALSE(is_same_geometry(base, 2, other, 2));
     other = base;
     other.seed = 9;
-    other.scope = Scope::file;
-    CHECK(same_geometry(base, 2, other, 2));  // seed and scope mean nothing in order
-    other.order = Order::random_permute;
+    other.scope = PermutationScope::file;
+    CHECK(is_same_geometry(base, 2, other, 2));  // seed and scope mean nothing in order
+    other.order = AccessOrder::random_permute;
     Access random = base;
-    random.order = Order::random_permute;
+    random.order = AccessOrder::random_permute;
     random.seed = 9;
-    CHECK_FALSE(same_geometry(random, 2, other, 2));
-    random.scope = Scope::file;
-    CHECK(same_geometry(random, 2, other, 2));
+    CHECK_FALSE(is_same_geometry(random, 2, other, 2));
+    random.scope = PermutationScope::file;
+    CHECK(is_same_geometry(random, 2, other, 2));
 }
 
 TEST_CASE("operations of a task are dealt to its files in their order") {
@@ -87,7 +87,7 @@ TEST_CASE("operations of a task are dealt to its files in their order") {
     CHECK(operations_in_file(state, 0, 2, 8) == 4);
     CHECK(operations_in_file(state, 0, 3, 8) == 0);
     CHECK(operations_in_file(state, 1, 1, 8) == 0);
-    state.files = {5, 2};
+    state.file_indices = {5, 2};
     CHECK(operations_in_file(state, 0, 5, 8) == 8);
     CHECK(operations_in_file(state, 0, 2, 8) == 8);
     CHECK(operations_in_file(state, 0, 0, 8) == 0);  // not one of its files
@@ -116,16 +116,16 @@ TEST_CASE("certainly written range begins at offset without holes") {
     state.access.gap = 50;
     CHECK_FALSE(find_written_range(state, own, 0, 0, 2));
     state.access.gap = 0;
-    state.access.order = Order::stride;
+    state.access.order = AccessOrder::stride;
     state.access.stride = 150;
     CHECK_FALSE(find_written_range(state, own, 0, 0, 2));
     state.access.stride = 100;
     CHECK(end_of(state, own, 0) == 800);  // a dense stride leaves none
-    state.access.order = Order::random_replace;
+    state.access.order = AccessOrder::random_replace;
     CHECK_FALSE(find_written_range(state, own, 0, 0, 2));
-    state.access.order = Order::random_permute;
+    state.access.order = AccessOrder::random_permute;
     CHECK(end_of(state, own, 0) == 800);
-    state.operations = {7, 8};
+    state.operations_by_task = {7, 8};
     CHECK_FALSE(find_written_range(state, own, 0, 0, 2));  // the one that is missing may be anywhere
     DataState one_block = state_of("w", 1, {4, 4});
     one_block.segments = 1;
@@ -138,7 +138,7 @@ TEST_CASE("data of older phases counts until files are created anew") {
     DataState write = state_of("write", 1, {8, 8});
     write.replaces_files = true;
     DataState random = state_of("rewrite", 2, {8, 8});
-    random.access.order = Order::random_replace;
+    random.access.order = AccessOrder::random_replace;
     Dataset data;
     data.add_state(write);
     data.add_state(random);
@@ -167,11 +167,11 @@ TEST_CASE("writer of a byte is the task of its block") {
     CHECK(find_writer(state, shared, 1, 510, 2) == 1);
     CHECK(find_writer(state, shared, 1, 1010, 2) == 0);
     CHECK(find_writer(state, shared, 1, 9, 2) == -1);
-    state.access.order = Order::random_permute;
+    state.access.order = AccessOrder::random_permute;
     CHECK(find_writer(state, shared, 1, 510, 2) == 1);
-    state.access.scope = Scope::file;
+    state.access.scope = PermutationScope::file;
     CHECK(find_writer(state, shared, 1, 510, 2) == -1);
-    state.access.order = Order::stride;
+    state.access.order = AccessOrder::stride;
     state.access.stride = 150;
     CHECK(find_writer(state, shared, 0, 10 + 3 * 150, 2) == 1);
 }
@@ -183,9 +183,9 @@ TEST_CASE("block not reached by a later phase keeps its version") {
     const auto first = data.list_generations(data.states().back(), blocks(100, 4), 2, 0, 0);
     REQUIRE(first.size() == 2);
     CHECK(first[0].generation == 2);
-    CHECK(first[0].operations == 3);
+    CHECK(first[0].operation_count == 3);
     CHECK(first[1].generation == 1);
-    CHECK(first[1].operations == 8);
+    CHECK(first[1].operation_count == 8);
     const auto second = data.list_generations(data.states().back(), blocks(100, 4), 2, 1, 0);
     REQUIRE(second.size() == 1);
     CHECK(second[0].generation == 2);
@@ -197,14 +197,14 @@ TEST_CASE("other geometry finds the right version of each file") {
     Dataset data;
     data.add_state(state_of("write", 1, {32, 32}));
     DataState rewrite = state_of("rewrite", 2, {16, 16});
-    rewrite.files = {0, 1};
+    rewrite.file_indices = {0, 1};
     data.add_state(rewrite);
     for (int k = 0; k < 4; ++k) {
         const auto list = data.list_generations(data.states().back(), blocks(50, 4), 4, 1, k);
         CAPTURE(k);
         REQUIRE(list.size() == 1);
         CHECK(list[0].generation == (k < 2 ? 2 : 1));
-        CHECK(list[0].operations >= 16);
+        CHECK(list[0].operation_count >= 16);
     }
 }
 
@@ -255,8 +255,8 @@ TEST_CASE("recreated files leave no earlier versions") {
     const auto state_with = [](std::uint64_t generation, const char* suffix, std::vector<int> files) {
         DataState state = state_of("write", generation, {8, 8});
         state.replaces_files = true;
-        state.suffix = suffix;
-        state.files = std::move(files);
+        state.file_name_suffix = suffix;
+        state.file_indices = std::move(files);
         return state;
     };
     for (std::uint64_t i = 1; i <= 1000; ++i) {
@@ -272,41 +272,41 @@ TEST_CASE("recreated files leave no earlier versions") {
     CHECK(data.states().size() == 4);
     data.forget("");
     REQUIRE(data.states().size() == 1);
-    CHECK(data.states()[0].suffix == ".1");
+    CHECK(data.states()[0].file_name_suffix == ".1");
 }
 
 TEST_CASE("a dataset survives the manifest") {
     Dataset data;
     DataState state = state_of("a", 3, {8, 5});
-    state.access.order = Order::random_permute;
-    state.access.scope = Scope::file;
+    state.access.order = AccessOrder::random_permute;
+    state.access.scope = PermutationScope::file;
     state.access.gap = 7;
     state.access.offset = 9;
     state.access.seed = 11;
-    state.suffix = ".1";
-    state.files = {1, 3};
+    state.file_name_suffix = ".1";
+    state.file_indices = {1, 3};
     state.is_order_known = false;
     state.replaces_files = true;
     data.add_state(state);
-    const Dataset back = Dataset::from_json(nlohmann::json::parse(data.to_json().dump()));
-    REQUIRE(back.states().size() == 1);
-    const DataState& copy = back.states()[0];
-    CHECK(copy.phase == "a");
-    CHECK(copy.generation == 3);
-    CHECK(same_geometry(copy.access, copy.segments, state.access, 2));
-    CHECK(copy.suffix == state.suffix);
-    CHECK(copy.files == state.files);
-    CHECK(copy.operations == state.operations);
-    CHECK_FALSE(copy.is_order_known);
-    CHECK(copy.replaces_files);
-    CHECK(copy.adds_data);
+    const Dataset restored_data = Dataset::from_json(nlohmann::json::parse(data.to_json().dump()));
+    REQUIRE(restored_data.states().size() == 1);
+    const DataState& restored = restored_data.states()[0];
+    CHECK(restored.phase == "a");
+    CHECK(restored.generation == 3);
+    CHECK(is_same_geometry(restored.access, restored.segments, state.access, 2));
+    CHECK(restored.file_name_suffix == state.file_name_suffix);
+    CHECK(restored.file_indices == state.file_indices);
+    CHECK(restored.operations_by_task == state.operations_by_task);
+    CHECK_FALSE(restored.is_order_known);
+    CHECK(restored.replaces_files);
+    CHECK(restored.adds_data);
 }
 
 TEST_CASE("random write with another order rule is not verified") {
     DataState half = state_of("half", 1, {8, 5});
-    half.access.order = Order::random_permute;
+    half.access.order = AccessOrder::random_permute;
     DataState complete = state_of("whole", 1, {8, 8});
-    complete.access.order = Order::random_permute;
+    complete.access.order = AccessOrder::random_permute;
     for (const DataState& state : {half, complete}) {
         CAPTURE(state.phase);
         Dataset data;
@@ -317,6 +317,6 @@ TEST_CASE("random write with another order rule is not verified") {
         document.at(0)["order_rule"] = sonde::patterns::Permutation::order_version + 1;
         const Dataset other_rule = Dataset::from_json(document);
         CHECK(other_rule.is_verifiable(other_rule.states().front(), state.access, 2, 0) == (state.phase == "whole"));
-        CHECK(same_geometry(state.access, 2, other_rule.states().front().access, 2) == (state.phase == "whole"));
+        CHECK(is_same_geometry(state.access, 2, other_rule.states().front().access, 2) == (state.phase == "whole"));
     }
 }

@@ -28,8 +28,8 @@ struct WithManifest {
     WithManifest() {
         std::filesystem::create_directory(path);
         Manifest manifest;
-        manifest.run = "mine";
-        manifest.tasks = {.threads = 1, .node_of_process = {0}};
+        manifest.run_id = "mine";
+        manifest.tasks = {.threads_per_process = 1, .node_of_process = {0}};
         manifest.save(ConfinedDirectory::open(path));
     }
 
@@ -37,7 +37,7 @@ struct WithManifest {
     std::string load(Trust trust) const {
         try {
             return Manifest::load(ConfinedDirectory::open(path), trust) ? "loaded" : "none";
-        } catch (const sonde::files::UntrustedManifest& ignored) {
+        } catch (const sonde::files::UntrustedManifestError& ignored) {
             return ignored.what();
         } catch (const std::exception& error) {
             return std::string("damaged: ") + error.what();
@@ -124,7 +124,7 @@ TEST_CASE("manifest is written through no link") {
     std::filesystem::create_symlink(victim, run.file);
     CHECK(run.load(Trust::anybody).starts_with("damaged: "));
     Manifest manifest;
-    manifest.tasks = {.threads = 1, .node_of_process = {0}};
+    manifest.tasks = {.threads_per_process = 1, .node_of_process = {0}};
     manifest.save(ConfinedDirectory::open(run.path));
     CHECK(run.load(Trust::removal) == "loaded");
     CHECK(sonde::tests::size_of(victim) == 6);
@@ -136,7 +136,7 @@ TEST_CASE("manifest with a fraction for a count is damaged") {
     const WithManifest stored;
     std::ifstream file(stored.file);
     const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-    CHECK(Manifest::parse(text).run == "mine");
+    CHECK(Manifest::parse(text).run_id == "mine");
     for (const char* member : {"\"pid\":", "\"threads\":", "\"count\":", "\"period\":", "\"mapping\":"}) {
         const std::size_t value = text.find(member) + std::string(member).size();
         const std::size_t end = text.find_first_of(",}", value);

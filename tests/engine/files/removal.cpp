@@ -24,9 +24,9 @@ namespace {
 
 Manifest manifest_of_tasks(int threads) {
     Manifest manifest;
-    manifest.run = "run";
+    manifest.run_id = "run";
     manifest.files.directories = sonde::plan::DirectoryMapping::per_task;
-    manifest.tasks.threads = threads;
+    manifest.tasks.threads_per_process = threads;
     manifest.tasks.node_of_process = {0};
     return manifest;
 }
@@ -109,7 +109,7 @@ TEST_CASE("directory that cannot be removed keeps its manifest") {
     const std::string directory = folder / "run";
     std::filesystem::create_directory(directory);
     Manifest manifest;
-    manifest.run = "run";
+    manifest.run_id = "run";
     const ConfinedDirectory held = ConfinedDirectory::open_made(directory);
     manifest.save(held);
     // Another directory takes its name.

@@ -12,13 +12,13 @@
 #include <stdexcept>
 #include <string>
 
-using sonde::layouts::bytes_on_targets;
 using sonde::layouts::CephPlacement;
+using sonde::layouts::compute_bytes_by_target;
+using sonde::layouts::find_targets_of_byte;
 using sonde::layouts::hash_ceph_name;
 using sonde::layouts::LayoutComponent;
 using sonde::layouts::place_ceph_layout;
 using sonde::layouts::StripeLayout;
-using sonde::layouts::targets_of_byte;
 
 namespace {
 
@@ -44,9 +44,9 @@ TEST_CASE("object names have the hash of Ceph") {
 }
 
 TEST_CASE("objects are placed as the cluster reports") {
-    const CephPlacement placement_of_answers = CephPlacement::from_answers(pools, groups);
+    const CephPlacement placement_of_answers = CephPlacement::from_command_outputs(pools, groups);
     for (const CephPlacement& placement :
-         {placement_of_answers, CephPlacement::from_text(placement_of_answers.to_text())}) {
+         {placement_of_answers, CephPlacement::from_json_text(placement_of_answers.to_json_text())}) {
         CHECK(placement.has_pool("bytes"));
         CHECK(placement.find_osd("bytes", "", "10000000000.00000000") == "osd.3");
         CHECK(placement.find_osd("bytes", "", "10000000000.00000001") == "osd.1");
@@ -59,45 +59,45 @@ TEST_CASE("objects are placed as the cluster reports") {
 }
 
 TEST_CASE("file bytes map to the OSDs of their objects") {
-    const CephPlacement placement = CephPlacement::from_answers(pools, groups);
+    const CephPlacement placement = CephPlacement::from_command_outputs(pools, groups);
     const StripeLayout plain = place_ceph_layout(usual, inode, placement);
-    CHECK(plain.components[0].count == 1);
-    CHECK(targets_of_byte(plain, 0) == std::vector<std::string>{"osd.3"});
-    CHECK(targets_of_byte(plain, 4 * mib) == std::vector<std::string>{"osd.1"});
-    CHECK(bytes_on_targets(plain, 9 * mib) ==
+    CHECK(plain.components[0].requested_stripes == 1);
+    CHECK(find_targets_of_byte(plain, 0) == std::vector<std::string>{"osd.3"});
+    CHECK(find_targets_of_byte(plain, 4 * mib) == std::vector<std::string>{"osd.1"});
+    CHECK(compute_bytes_by_target(plain, 9 * mib) ==
           std::map<std::string, std::uint64_t>{{"osd.1", 4 * mib}, {"osd.3", 5 * mib}});
     // Two objects side by side, a mebibyte in turn: the third one begins when both are full.
     const StripeLayout wide =
         place_ceph_layout("stripe_unit=1048576 stripe_count=2 object_size=4194304 pool=bytes", inode, placement);
-    CHECK(wide.components[0].count == 2);
-    CHECK(targets_of_byte(wide, 0) == std::vector<std::string>{"osd.3"});
-    CHECK(targets_of_byte(wide, 1 * mib) == std::vector<std::string>{"osd.1"});
-    CHECK(targets_of_byte(wide, 7 * mib) == std::vector<std::string>{"osd.1"});
-    CHECK(targets_of_byte(wide, 8 * mib) == std::vector<std::string>{"osd.3"});
+    CHECK(wide.components[0].requested_stripes == 2);
+    CHECK(find_targets_of_byte(wide, 0) == std::vector<std::string>{"osd.3"});
+    CHECK(find_targets_of_byte(wide, 1 * mib) == std::vector<std::string>{"osd.1"});
+    CHECK(find_targets_of_byte(wide, 7 * mib) == std::vector<std::string>{"osd.1"});
+    CHECK(find_targets_of_byte(wide, 8 * mib) == std::vector<std::string>{"osd.3"});
     CHECK(plain.components[1].pattern == LayoutComponent::Pattern::foreign);
-    CHECK(targets_of_byte(plain, plain.components[1].start) == std::vector<std::string>{"?"});
+    CHECK(find_targets_of_byte(plain, plain.components[1].start) == std::vector<std::string>{"?"});
 }
 
 TEST_CASE("without placement the pool is the target, junk is refused") {
     const StripeLayout layout = place_ceph_layout(usual, inode, CephPlacement());
-    CHECK(targets_of_byte(layout, 0) == std::vector<std::string>{"pool bytes"});
-    CHECK_THROWS_AS(CephPlacement::from_answers("error", groups), std::invalid_argument);
-    CHECK_THROWS_AS(CephPlacement::from_answers(pools, "{}"), std::invalid_argument);
-    CHECK_THROWS_AS(CephPlacement::from_answers(pools, ""), std::invalid_argument);
-    CHECK_FALSE(CephPlacement::from_text("").has_pool("bytes"));
+    CHECK(find_targets_of_byte(layout, 0) == std::vector<std::string>{"pool bytes"});
+    CHECK_THROWS_AS(CephPlacement::from_command_outputs("error", groups), std::invalid_argument);
+    CHECK_THROWS_AS(CephPlacement::from_command_outputs(pools, "{}"), std::invalid_argument);
+    CHECK_THROWS_AS(CephPlacement::from_command_outputs(pools, ""), std::invalid_argument);
+    CHECK_FALSE(CephPlacement::from_json_text("").has_pool("bytes"));
 }
 
 TEST_CASE("placement groups with impossible numbers are refused") {
     for (const char* number : {"5.88e59", "1.5", "4294967296", "-4294967297", "\"1\"", "null"}) {
         const std::string answer = R"({"pg_stats":[{"pgid":"2.0","acting_primary":)" + std::string(number) + "}]}";
-        CHECK_THROWS_AS(CephPlacement::from_answers(pools, answer), std::invalid_argument);
+        CHECK_THROWS_AS(CephPlacement::from_command_outputs(pools, answer), std::invalid_argument);
         const std::string pool = R"([{"pool_id":2,"pool_name":"bytes","object_hash":2,"pg_num":)" + std::string(number);
-        CHECK_THROWS_AS(CephPlacement::from_answers(pool + "}]", groups), std::invalid_argument);
+        CHECK_THROWS_AS(CephPlacement::from_command_outputs(pool + "}]", groups), std::invalid_argument);
     }
     const char* overflow = R"({"pg_stats":[{"pgid":"2.fffffffffffffffff","acting_primary":1}]})";
     const std::string hash = R"([{"pool_name":"data","pool_id":1,"pg_num":8,"object_hash":4111111111111111111111111}])";
-    CHECK_THROWS_AS(CephPlacement::from_answers(hash, groups), std::invalid_argument);
-    CHECK_THROWS_AS(CephPlacement::from_answers(pools, overflow), std::invalid_argument);
+    CHECK_THROWS_AS(CephPlacement::from_command_outputs(hash, groups), std::invalid_argument);
+    CHECK_THROWS_AS(CephPlacement::from_command_outputs(pools, overflow), std::invalid_argument);
 }
 
 namespace {

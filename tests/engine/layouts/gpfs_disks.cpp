@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-using sonde::layouts::bytes_on_targets;
+using sonde::layouts::compute_bytes_by_target;
 using sonde::layouts::explain_unknown_disk;
 using sonde::layouts::GpfsDisks;
 using sonde::layouts::parse_gpfs_disks;
@@ -81,17 +81,18 @@ TEST_CASE("disks without servers are valid, other text names none") {
 TEST_CASE("pool is the target and its disks are members") {
     const StripeLayout layout = parse_gpfs_layout(in_nlsas, parse_gpfs_disks(five_disks, their_servers));
     REQUIRE(layout.components.size() == 1);
-    CHECK(layout.components[0].members == Nsds{"data1@server-4.domain.com,server-3.domain.com", "data2", "data:3"});
-    CHECK(bytes_on_targets(layout, 5000) == std::map<std::string, std::uint64_t>{{"pool nlsas", 5000}});
+    CHECK(layout.components[0].target_members ==
+          Nsds{"data1@server-4.domain.com,server-3.domain.com", "data2", "data:3"});
+    CHECK(compute_bytes_by_target(layout, 5000) == std::map<std::string, std::uint64_t>{{"pool nlsas", 5000}});
     const std::string elsewhere = std::string(in_nlsas) + "\n";
-    CHECK(parse_gpfs_layout(elsewhere, GpfsDisks()).components[0].members.empty());
+    CHECK(parse_gpfs_layout(elsewhere, GpfsDisks()).components[0].target_members.empty());
 }
 
 TEST_CASE("file with two replicas counts twice in its pool") {
     const StripeLayout twice = parse_gpfs_layout("data replication:     2 max 2\nstorage pool name:    nlsas\n",
                                                  parse_gpfs_disks(five_disks, their_servers));
-    CHECK(twice.mirrors == 2);
-    CHECK(bytes_on_targets(twice, 5000) == std::map<std::string, std::uint64_t>{{"pool nlsas", 10000}});
+    CHECK(twice.mirror_count == 2);
+    CHECK(compute_bytes_by_target(twice, 5000) == std::map<std::string, std::uint64_t>{{"pool nlsas", 10000}});
     CHECK(to_file_stripes(twice).empty());
 }
 

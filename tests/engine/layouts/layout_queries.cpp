@@ -15,13 +15,13 @@
 #include <string>
 #include <utility>
 
-using sonde::layouts::bytes_on_targets;
+using sonde::layouts::compute_bytes_by_target;
+using sonde::layouts::find_targets_of_byte;
 using sonde::layouts::parse_beegfs_layout;
 using sonde::layouts::parse_ceph_layout;
 using sonde::layouts::parse_gpfs_layout;
 using sonde::layouts::parse_moosefs_layout;
 using sonde::layouts::StripeLayout;
-using sonde::layouts::targets_of_byte;
 
 namespace {
 using Held = std::map<std::string, std::uint64_t>;
@@ -44,19 +44,19 @@ Stripe pattern details:
 )");
     CHECK(layout.kind == "beegfs");
     REQUIRE(layout.components.size() == 1);
-    CHECK(layout.components[0].stripe == 512 * kib);
-    CHECK(layout.components[0].count == 4);
+    CHECK(layout.components[0].stripe_bytes == 512 * kib);
+    CHECK(layout.components[0].requested_stripes == 4);
     CHECK(layout.components[0].targets ==
           Names{"4201@oss-4-4-stor2", "4202@oss-4-4-stor2", "4203@oss-4-4-stor2", "1101@oss-4-1-stor1"});
-    CHECK(targets_of_byte(layout, 512 * kib - 1) == Names{"4201@oss-4-4-stor2"});
-    CHECK(targets_of_byte(layout, 4 * 512 * kib - 1) == Names{"1101@oss-4-1-stor1"});
-    CHECK(bytes_on_targets(layout, 700 * kib) ==
+    CHECK(find_targets_of_byte(layout, 512 * kib - 1) == Names{"4201@oss-4-4-stor2"});
+    CHECK(find_targets_of_byte(layout, 4 * 512 * kib - 1) == Names{"1101@oss-4-1-stor1"});
+    CHECK(compute_bytes_by_target(layout, 700 * kib) ==
           Held{{"4201@oss-4-4-stor2", 512 * kib}, {"4202@oss-4-4-stor2", 188 * kib}});
 }
 
 TEST_CASE("BeeGFS chunk beyond any size is refused") {
     const std::string targets = "\n+ Storage targets:\n  + 1 @ a [ID: 1]\n  + 2 @ b [ID: 2]\n";
-    CHECK(parse_beegfs_layout("+ Chunksize: 1T" + targets).components[0].stripe == 1ULL << 40U);
+    CHECK(parse_beegfs_layout("+ Chunksize: 1T" + targets).components[0].stripe_bytes == 1ULL << 40U);
     for (const char* size : {"9223372036854775808", "2T", "18014398509481985K", "1099511627777"}) {
         CHECK_THROWS_AS(parse_beegfs_layout("+ Chunksize: " + std::string(size) + targets), std::invalid_argument);
     }
@@ -67,8 +67,8 @@ TEST_CASE("BeeGFS reports fewer targets, a pool and mirror groups") {
         "Entry type: file\nStripe pattern details:\n+ Type: RAID0\n+ Chunksize: 1M\n"
         "+ Number of storage targets: desired: 4; actual: 3\n+ Storage Pool: 2 (fast)\n+ Storage targets:\n"
         "  + 1201 @ devnode2 [ID: 3]\n  + 1001 @ devmaster [ID: 1]\n  + 1101 @ devnode1 [ID: 2]\nChunk path: uF/58");
-    CHECK(fewer.components[0].count == 3);
-    CHECK(fewer.components[0].stripe == 1024 * kib);
+    CHECK(fewer.components[0].requested_stripes == 3);
+    CHECK(fewer.components[0].stripe_bytes == 1024 * kib);
     CHECK(fewer.components[0].pool == "2");
     CHECK(fewer.components[0].targets == Names{"1201@devnode2", "1001@devmaster", "1101@devnode1"});
     const StripeLayout mirror =
@@ -87,10 +87,10 @@ TEST_CASE("CephFS pool is the target of all bytes") {
     const StripeLayout layout =
         parse_ceph_layout("stripe_unit=65536 stripe_count=3 object_size=4194304 pool=cephfs_data");
     CHECK(layout.kind == "ceph");
-    CHECK(layout.components[0].stripe == 64 * kib);
-    CHECK(layout.components[0].count == 3);
+    CHECK(layout.components[0].stripe_bytes == 64 * kib);
+    CHECK(layout.components[0].requested_stripes == 3);
     CHECK(layout.components[0].pool == "cephfs_data");
-    CHECK(bytes_on_targets(layout, 1000 * kib) == Held{{"pool cephfs_data", 1000 * kib}});
+    CHECK(compute_bytes_by_target(layout, 1000 * kib) == Held{{"pool cephfs_data", 1000 * kib}});
     for (const char* wrong : {"", "stripe_unit=65536 stripe_count=3", "stripe_unit=x stripe_count=3 pool=p",
                               "stripe_unit=65536 stripe_count=0 pool=p"}) {
         CHECK_THROWS_AS(parse_ceph_layout(wrong), std::invalid_argument);
@@ -113,7 +113,7 @@ Encrypted:            no
 )");
     CHECK(layout.kind == "gpfs");
     CHECK(layout.components[0].pool == "system");
-    CHECK(bytes_on_targets(layout, 5000) == Held{{"pool system", 5000}});
+    CHECK(compute_bytes_by_target(layout, 5000) == Held{{"pool system", 5000}});
     CHECK_THROWS_AS(parse_gpfs_layout("mmlsattr: File x is not in a GPFS file system.\n"), std::invalid_argument);
 }
 
@@ -159,9 +159,9 @@ TEST_CASE("MooseFS output yields the chunk server of each 64 MiB") {
 )");
     CHECK(layout.kind == "moosefs");
     REQUIRE(layout.components.size() == 1);
-    CHECK(bytes_on_targets(layout, 70 * 1024 * kib) ==
+    CHECK(compute_bytes_by_target(layout, 70 * 1024 * kib) ==
           Held{{"10.99.0.1:9522", 6 * 1024 * kib}, {"10.99.0.1:9523", 64 * 1024 * kib}});
-    CHECK(targets_of_byte(layout, 65 * 1024 * kib) == Names{"10.99.0.1:9522"});
+    CHECK(find_targets_of_byte(layout, 65 * 1024 * kib) == Names{"10.99.0.1:9522"});
 }
 
 TEST_CASE("MooseFS copies count only when valid") {
@@ -169,8 +169,8 @@ TEST_CASE("MooseFS copies count only when valid") {
         "f:\n chunk 0: 01_01 / (id:1 ver:1)\n copy 1: a:1 (status:VALID)\n copy 2: b:1 (status:VALID)\n"
         " chunk 1: 02_01 / (id:2 ver:1)\n copy 1: c:1 (status:INVALID)\n");
     REQUIRE(layout.components.size() == 2);
-    CHECK(targets_of_byte(layout, 0) == Names{"a:1", "b:1"});
-    CHECK(bytes_on_targets(layout, 65 * 1024 * kib) ==
+    CHECK(find_targets_of_byte(layout, 0) == Names{"a:1", "b:1"});
+    CHECK(compute_bytes_by_target(layout, 65 * 1024 * kib) ==
           Held{{"a:1", 64 * 1024 * kib}, {"b:1", 64 * 1024 * kib}, {"?", 1024 * kib}});
     CHECK_THROWS_AS(parse_moosefs_layout("no chunks - empty file"), std::invalid_argument);
 }
@@ -184,12 +184,12 @@ TEST_CASE("MooseFS chunks out of order are rejected") {
                              std::invalid_argument);
     }
     CHECK_THROWS_AS(parse_moosefs_layout(" chunk 0: 01_01\n chunk 0: 02_01\n"), std::invalid_argument);
-    CHECK(targets_of_byte(parse_moosefs_layout(" chunk 0: empty\n copy 1\n"), 0) == Names{"?"});
+    CHECK(find_targets_of_byte(parse_moosefs_layout(" chunk 0: empty\n copy 1\n"), 0) == Names{"?"});
 }
 
 TEST_CASE("truncated MooseFS output leaves later chunks unknown") {
     const StripeLayout layout = parse_moosefs_layout(
         "f:\n chunk 0: 01_01\n copy 1: a:1 (status:VALID)\n chunk 1: 02_01\n copy 1: b:1 (status:VALID)\n copy 2: c");
-    CHECK(bytes_on_targets(layout, 300 * 1024 * kib) == Held{{"a:1", 64 * 1024 * kib}, {"?", 236 * 1024 * kib}});
+    CHECK(compute_bytes_by_target(layout, 300 * 1024 * kib) == Held{{"a:1", 64 * 1024 * kib}, {"?", 236 * 1024 * kib}});
     CHECK_THROWS_AS(parse_moosefs_layout(" chunk 0: 01_01\n copy 1: a:1 (stat"), std::invalid_argument);
 }

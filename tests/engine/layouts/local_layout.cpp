@@ -14,13 +14,13 @@
 #include <string>
 #include <vector>
 
-using sonde::layouts::bytes_on_targets;
+using sonde::layouts::compute_bytes_by_target;
 using sonde::layouts::ExtentList;
 using sonde::layouts::FileExtent;
+using sonde::layouts::find_targets_of_byte;
 using sonde::layouts::has_several_parts;
 using sonde::layouts::make_local_layout;
 using sonde::layouts::StripeLayout;
-using sonde::layouts::targets_of_byte;
 using sonde::patterns::StripeMap;
 using sonde::records::Volume;
 using sonde::tests::TemporaryFolder;
@@ -77,21 +77,21 @@ TEST_CASE("random extents map to the drives of a bytewise count") {
             return static_cast<std::uint32_t>(names.size() - 1);
         });
         if (!has_several_parts(volume)) {  // one drive has the file, holes and all
-            CHECK(targets_of_byte(layout, 5) == volume.pieces[0].drives);
+            CHECK(find_targets_of_byte(layout, 5) == volume.pieces[0].drives);
             continue;
         }
         const std::uint64_t size = extents.extents.back().offset + extents.extents.back().length;
         std::map<std::string, std::uint64_t> held;
         for (std::uint64_t byte = 0; byte < size; ++byte) {
             const std::string drive = drive_at(volume, extents, byte);
-            const DriveNames targets = targets_of_byte(layout, byte);
+            const DriveNames targets = find_targets_of_byte(layout, byte);
             REQUIRE((targets.empty() || targets[0] == "?" ? "" : targets[0]) == drive);
             const StripeMap::StripeExtent stretch = map.find(byte);
             REQUIRE((stretch.target == StripeMap::no_target ? "" : names[stretch.target]) == drive);
             REQUIRE((stretch.from <= byte && byte < stretch.to));
             held[drive.empty() ? "?" : drive] += drive.empty() ? 0 : 1;
         }
-        auto sums = bytes_on_targets(layout, size);
+        auto sums = compute_bytes_by_target(layout, size);
         sums.erase("?");
         held.erase("?");
         REQUIRE(sums == held);
@@ -104,13 +104,13 @@ TEST_CASE("consecutive extents are one fragment, unplaced are counted") {
         drive, {{{0, 1000, 100}, {100, 1100, 50}, {150, 5000, 30}, {180, 0, 20, false}, {300, 5150, 10}}});
     CHECK(layout.kind == "local");
     REQUIRE(layout.extents);
-    CHECK(layout.extents->extents == 5);
-    CHECK(layout.extents->fragments == 3);
+    CHECK(layout.extents->extent_count == 5);
+    CHECK(layout.extents->fragment_count == 3);
     CHECK(layout.extents->longest_bytes == 150);
     CHECK(layout.extents->unplaced_bytes == 20);
     CHECK(layout.extents->are_all_known);
     CHECK_FALSE(has_several_parts(drive));
-    CHECK(bytes_on_targets(layout, 310) == std::map<std::string, std::uint64_t>{{"sda1", 310}});
+    CHECK(compute_bytes_by_target(layout, 310) == std::map<std::string, std::uint64_t>{{"sda1", 310}});
 }
 
 TEST_CASE("drives in unknown order are one target with members") {
@@ -118,8 +118,8 @@ TEST_CASE("drives in unknown order are one target with members") {
     const StripeLayout layout = make_local_layout(parity, {{{0, 4096, 100}}});
     REQUIRE(layout.components.size() == 1);
     CHECK(layout.components[0].targets == DriveNames{"md0"});
-    CHECK(layout.components[0].members == DriveNames{"sda2", "sdb2", "sdc2"});
-    CHECK(bytes_on_targets(layout, 100) == std::map<std::string, std::uint64_t>{{"md0", 100}});
+    CHECK(layout.components[0].target_members == DriveNames{"sda2", "sdb2", "sdc2"});
+    CHECK(compute_bytes_by_target(layout, 100) == std::map<std::string, std::uint64_t>{{"md0", 100}});
     CHECK_FALSE(has_several_parts(parity));
 }
 
@@ -129,8 +129,9 @@ TEST_CASE("extents beyond the limit belong to an unknown drive") {
     extents.is_complete = false;
     const StripeLayout layout = make_local_layout(striped, extents);
     CHECK_FALSE(layout.extents->are_all_known);
-    CHECK(bytes_on_targets(layout, 100) == std::map<std::string, std::uint64_t>{{"sda", 10}, {"sdb", 10}, {"?", 80}});
-    CHECK(layout.volume.size() == 1);
+    CHECK(compute_bytes_by_target(layout, 100) ==
+          std::map<std::string, std::uint64_t>{{"sda", 10}, {"sdb", 10}, {"?", 80}});
+    CHECK(layout.volume_components.size() == 1);
 }
 
 TEST_CASE("a real file has its bytes in its extents, and a hole in none") {

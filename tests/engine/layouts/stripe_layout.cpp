@@ -11,12 +11,12 @@
 #include <string>
 #include <vector>
 
-using sonde::layouts::bytes_on_targets;
+using sonde::layouts::compute_bytes_by_target;
+using sonde::layouts::find_targets_of_byte;
 using sonde::layouts::LayoutComponent;
 using sonde::layouts::parse_gluster_layout;
 using sonde::layouts::parse_lustre_layout;
 using sonde::layouts::StripeLayout;
-using sonde::layouts::targets_of_byte;
 
 namespace {
 
@@ -96,7 +96,7 @@ std::string composite_form(const std::vector<Part>& parts, std::uint16_t more_mi
 std::map<std::string, std::uint64_t> counted(const StripeLayout& layout, std::uint64_t size) {
     std::map<std::string, std::uint64_t> bytes_on;
     for (std::uint64_t position = 0; position < size; position += 4096) {
-        for (const std::string& target : targets_of_byte(layout, position)) {
+        for (const std::string& target : find_targets_of_byte(layout, position)) {
             bytes_on[target] += std::min<std::uint64_t>(4096, size - position);
         }
     }
@@ -109,16 +109,16 @@ TEST_CASE("plain layout gives stripe size, count and target per byte") {
     const StripeLayout layout = parse_lustre_layout(plain_form(kib64, {3, 0, 10}));
     REQUIRE(layout.components.size() == 1);
     CHECK(layout.kind == "lustre");
-    CHECK(layout.components[0].stripe == kib64);
-    CHECK(layout.components[0].count == 3);
+    CHECK(layout.components[0].stripe_bytes == kib64);
+    CHECK(layout.components[0].requested_stripes == 3);
     CHECK(layout.components[0].targets == std::vector<std::string>{"OST0003", "OST0000", "OST000a"});
-    CHECK(targets_of_byte(layout, 0) == std::vector<std::string>{"OST0003"});
-    CHECK(targets_of_byte(layout, kib64 - 1) == std::vector<std::string>{"OST0003"});
-    CHECK(targets_of_byte(layout, kib64) == std::vector<std::string>{"OST0000"});
-    CHECK(targets_of_byte(layout, 5 * kib64) == std::vector<std::string>{"OST000a"});
-    CHECK(bytes_on_targets(layout, 4 * kib64 + 100) ==
+    CHECK(find_targets_of_byte(layout, 0) == std::vector<std::string>{"OST0003"});
+    CHECK(find_targets_of_byte(layout, kib64 - 1) == std::vector<std::string>{"OST0003"});
+    CHECK(find_targets_of_byte(layout, kib64) == std::vector<std::string>{"OST0000"});
+    CHECK(find_targets_of_byte(layout, 5 * kib64) == std::vector<std::string>{"OST000a"});
+    CHECK(compute_bytes_by_target(layout, 4 * kib64 + 100) ==
           std::map<std::string, std::uint64_t>{{"OST0003", 2 * kib64}, {"OST0000", kib64 + 100}, {"OST000a", kib64}});
-    CHECK(bytes_on_targets(layout, 0).empty());
+    CHECK(compute_bytes_by_target(layout, 0).empty());
 }
 
 TEST_CASE("layout contains its pool, released file has no target") {
@@ -129,12 +129,12 @@ TEST_CASE("layout contains its pool, released file has no target") {
     CHECK(longest.components[0].pool == "sixteen-letters!");
     const StripeLayout released = parse_lustre_layout(plain_form(kib64, {}, "", 0x80000001));
     CHECK(released.components[0].pattern == LayoutComponent::Pattern::released);
-    CHECK(bytes_on_targets(released, 10) == std::map<std::string, std::uint64_t>{{"?", 10}});
+    CHECK(compute_bytes_by_target(released, 10) == std::map<std::string, std::uint64_t>{{"?", 10}});
 }
 
 TEST_CASE("with overstriping a target holds several stripes of one file") {
     const StripeLayout layout = parse_lustre_layout(plain_form(kib64, {5, 6, 5, 6}, "", 0x201));
-    CHECK(bytes_on_targets(layout, 3 * kib64) ==
+    CHECK(compute_bytes_by_target(layout, 3 * kib64) ==
           std::map<std::string, std::uint64_t>{{"OST0005", 2 * kib64}, {"OST0006", kib64}});
 }
 
@@ -144,33 +144,34 @@ TEST_CASE("composite layout has metadata, single and four targets") {
                                             {kib64, 16 * kib64, plain_form(kib64, {2})},
                                             {16 * kib64, ~0ULL, plain_form(2 * kib64, {4, 5, 6, 7}, "disk")}}));
     REQUIRE(layout.components.size() == 3);
-    CHECK(layout.mirrors == 1);
-    CHECK(targets_of_byte(layout, 10) == std::vector<std::string>{"MDT"});
-    CHECK(targets_of_byte(layout, 2 * kib64) == std::vector<std::string>{"OST0002"});
+    CHECK(layout.mirror_count == 1);
+    CHECK(find_targets_of_byte(layout, 10) == std::vector<std::string>{"MDT"});
+    CHECK(find_targets_of_byte(layout, 2 * kib64) == std::vector<std::string>{"OST0002"});
     // the turn is counted from the beginning of the file: 16 stripes of 64 KiB are 8 of 128 KiB
-    CHECK(targets_of_byte(layout, 16 * kib64) == std::vector<std::string>{"OST0004"});
-    CHECK(targets_of_byte(layout, 18 * kib64) == std::vector<std::string>{"OST0005"});
-    CHECK(bytes_on_targets(layout, 20 * kib64).at("MDT") == kib64);
-    CHECK(bytes_on_targets(layout, 20 * kib64).at("OST0002") == 15 * kib64);
-    CHECK(bytes_on_targets(layout, 20 * kib64) == counted(layout, 20 * kib64));
+    CHECK(find_targets_of_byte(layout, 16 * kib64) == std::vector<std::string>{"OST0004"});
+    CHECK(find_targets_of_byte(layout, 18 * kib64) == std::vector<std::string>{"OST0005"});
+    CHECK(compute_bytes_by_target(layout, 20 * kib64).at("MDT") == kib64);
+    CHECK(compute_bytes_by_target(layout, 20 * kib64).at("OST0002") == 15 * kib64);
+    CHECK(compute_bytes_by_target(layout, 20 * kib64) == counted(layout, 20 * kib64));
 }
 
 TEST_CASE("unwritten component has no targets yet") {
     const StripeLayout layout = parse_lustre_layout(composite_form(
         {{0, kib64, plain_form(kib64, {9})}, {kib64, ~0ULL, plain_form(kib64, {0, 0}, "", 1, false), 0}}));
-    CHECK(layout.components[1].count == 2);
+    CHECK(layout.components[1].requested_stripes == 2);
     CHECK(layout.components[1].targets.empty());
-    CHECK(bytes_on_targets(layout, kib64) == std::map<std::string, std::uint64_t>{{"OST0009", kib64}});
+    CHECK(compute_bytes_by_target(layout, kib64) == std::map<std::string, std::uint64_t>{{"OST0009", kib64}});
 }
 
 TEST_CASE("stale mirror does not count, all valid mirrors do") {
     const std::string first = plain_form(kib64, {1});
     const std::string right = plain_form(kib64, {2});
-    CHECK(bytes_on_targets(parse_lustre_layout(composite_form({{0, ~0ULL, first}, {0, ~0ULL, right}}, 1)), kib64) ==
+    CHECK(compute_bytes_by_target(parse_lustre_layout(composite_form({{0, ~0ULL, first}, {0, ~0ULL, right}}, 1)),
+                                  kib64) ==
           std::map<std::string, std::uint64_t>{{"OST0001", kib64}, {"OST0002", kib64}});
     const StripeLayout stale = parse_lustre_layout(composite_form({{0, ~0ULL, first}, {0, ~0ULL, right, 0x11}}, 1));
-    CHECK(stale.mirrors == 2);
-    CHECK(bytes_on_targets(stale, kib64) == std::map<std::string, std::uint64_t>{{"OST0001", kib64}});
+    CHECK(stale.mirror_count == 2);
+    CHECK(compute_bytes_by_target(stale, kib64) == std::map<std::string, std::uint64_t>{{"OST0001", kib64}});
 }
 
 TEST_CASE("bytes per target equal a bytewise count for any layout") {
@@ -192,7 +193,7 @@ TEST_CASE("bytes per target equal a bytewise count for any layout") {
         }
         const StripeLayout layout = parse_lustre_layout(composite_form(parts));
         const auto size = static_cast<std::uint64_t>(pick(1, 6'000'000));
-        CHECK(bytes_on_targets(layout, size) == counted(layout, size));
+        CHECK(compute_bytes_by_target(layout, size) == counted(layout, size));
     }
 }
 
@@ -214,7 +215,7 @@ TEST_CASE("damaged layout is refused without reading past its end") {
         try {
             const StripeLayout layout = parse_lustre_layout(changed);
             std::uint64_t sum = 0;
-            for (const auto& [target, bytes] : bytes_on_targets(layout, 1 << 20)) {
+            for (const auto& [target, bytes] : compute_bytes_by_target(layout, 1 << 20)) {
                 sum += bytes;
             }
             CHECK(sum <= layout.components.size() << 20);
@@ -232,7 +233,7 @@ TEST_CASE("Gluster output yields the bricks of a file") {
     const StripeLayout replica = parse_gluster_layout(
         "(<DISTRIBUTE:gv0-dht> (<REPLICATE:gv0-replicate-0> <POSIX(/bricks/b1):server1:/bricks/b1/f> "
         "<POSIX(/bricks/b2):server2:/bricks/b2/f>))");
-    CHECK(bytes_on_targets(replica, 100) ==
+    CHECK(compute_bytes_by_target(replica, 100) ==
           std::map<std::string, std::uint64_t>{{"server1:/bricks/b1", 100}, {"server2:/bricks/b2", 100}});
     CHECK_THROWS_AS(parse_gluster_layout("(<DISTRIBUTE:gv0-dht>)"), std::invalid_argument);
     CHECK_THROWS_AS(parse_gluster_layout("<POSIX(/bricks/b1):server1"), std::invalid_argument);
@@ -242,8 +243,8 @@ TEST_CASE("only the first Gluster shard is attributed") {
     using sonde::layouts::parse_gluster_size;
     const auto layout = sonde::layouts::parse_gluster_layout(
         "(<DISTRIBUTE:shard-dht> <POSIX(/b3/shard):vm:/b3/shard/f>) ", parse_gluster_size("4MB"));
-    CHECK(sonde::layouts::targets_of_byte(layout, 4194303) == std::vector<std::string>{"vm:/b3/shard"});
-    CHECK(sonde::layouts::targets_of_byte(layout, 4194304) == std::vector<std::string>{"?"});
+    CHECK(sonde::layouts::find_targets_of_byte(layout, 4194303) == std::vector<std::string>{"vm:/b3/shard"});
+    CHECK(sonde::layouts::find_targets_of_byte(layout, 4194304) == std::vector<std::string>{"?"});
     CHECK(parse_gluster_size("64MB") == 64U << 20U);
     CHECK(parse_gluster_size("4194304") == 4194304);
     CHECK(parse_gluster_size("") == 0);

@@ -124,8 +124,8 @@ TEST_CASE("unsupported striping is refused before files are created") {
 TEST_CASE("differing grant is described member by member") {
     sonde::layouts::StripeLayout granted;
     sonde::layouts::LayoutComponent& component = granted.components.emplace_back();
-    component.count = 2;
-    component.stripe = 1 << 20;
+    component.requested_stripes = 2;
+    component.stripe_bytes = 1 << 20;
     component.targets = {"OST0003", "OST0004"};
     CHECK(describe_difference({.count = 2, .size = 1 << 20, .pool = "", .start = 3}, granted) == "");
     CHECK(describe_difference({.count = -1, .size = {}, .pool = "", .start = {}}, granted) == "");
@@ -133,7 +133,7 @@ TEST_CASE("differing grant is described member by member") {
     CHECK(describe_difference({.count = 4, .size = 4 << 20, .pool = "flash", .start = 2}, granted) ==
           "2 targets instead of 4, stripes of 1 MiB instead of 4 MiB, no pool instead of pool flash, the first byte on "
           "OST0003 instead of OST0002");
-    component.count = 1;
+    component.requested_stripes = 1;
     component.pool = "disk";
     CHECK(describe_difference({.count = 2, .size = {}, .pool = "flash", .start = {}}, granted) ==
           "1 target instead of 2, pool disk instead of pool flash");

@@ -115,7 +115,7 @@ TEST_CASE("sum is exact under random operations and doublings") {
         const std::uint64_t width = std::uniform_int_distribution<std::uint64_t>(1, 1000)(random);
         const std::uint64_t start = std::uniform_int_distribution<std::uint64_t>(0, 1ULL << 50U)(random);
         Meter meter(capacity, start, width);
-        std::uint64_t moved = 0;
+        std::uint64_t moved_bytes = 0;
         std::uint64_t now = start;
         for (int i = 0; i < 200; ++i) {
             const double spread = std::uniform_real_distribution<double>(0, 4)(random);
@@ -127,12 +127,12 @@ TEST_CASE("sum is exact under random operations and doublings") {
             } else {
                 meter.slices.add(now, end, length);
             }
-            moved += length;
+            moved_bytes += length;
             now = end;
             REQUIRE(now <= meter.slices.end_tick());
         }
         CAPTURE(round);
-        REQUIRE(meter.sum() == moved);
+        REQUIRE(meter.sum() == moved_bytes);
         REQUIRE(meter.count() == 200);
         REQUIRE(meter.slices.used() <= capacity);
         REQUIRE((now - start) <= (static_cast<std::uint64_t>(capacity) * width << meter.slices.doublings()));
@@ -142,14 +142,14 @@ TEST_CASE("sum is exact under random operations and doublings") {
 TEST_CASE("out-of-order overlapping operations keep their sum") {
     std::mt19937_64 random(5);
     Meter meter(8, 0, 10);
-    std::uint64_t moved = 0;
+    std::uint64_t moved_bytes = 0;
     for (std::uint64_t i = 0; i < 1000; ++i) {
         const std::uint64_t from = random() % 5000;
         const std::uint64_t length = random() % 100'000;
         meter.slices.add(from, from + random() % 500, length);
-        moved += length;
+        moved_bytes += length;
     }
-    CHECK(meter.sum() == moved);
+    CHECK(meter.sum() == moved_bytes);
     CHECK(meter.count() == 1000);
 }
 

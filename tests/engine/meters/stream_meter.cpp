@@ -15,21 +15,21 @@
 
 using sonde::meters::Clock;
 using sonde::meters::Histogram;
-using sonde::meters::Interval;
 using sonde::meters::read_thread_cpu_time;
 using sonde::meters::StreamMeter;
+using sonde::meters::WorkInterval;
 
 namespace {
 
 /// A meter as the engine makes one: at a page, with its slices and histograms behind it.
-struct Made {
-    static constexpr int slices = 100;
-    struct Free {
+struct MeterFixture {
+    static constexpr int slice_count = 100;
+    struct FreeMemory {
         void operator()(void* memory) const { std::free(memory); }
     };
-    std::size_t size = (StreamMeter::bytes_for(slices) + 4095) / 4096 * 4096;
+    std::size_t size = (StreamMeter::address_space_bytes(slice_count) + 4095) / 4096 * 4096;
     // Fresh memory of the kernel is zero, and histograms count on that.
-    std::unique_ptr<void, Free> memory{std::memset(std::aligned_alloc(4096, size), 0, size)};
+    std::unique_ptr<void, FreeMemory> memory{std::memset(std::aligned_alloc(4096, size), 0, size)};
     StreamMeter& meter = *new (memory.get()) StreamMeter;
 };
 
@@ -42,7 +42,7 @@ std::uint64_t nanoseconds(clockid_t clock) {
 }  // namespace
 
 TEST_CASE("a meter begins with nothing counted") {
-    const Made fixture;
+    const MeterFixture fixture;
     const StreamMeter& meter = fixture.meter;
     CHECK(meter.task == -1);
     CHECK(meter.finished_ns == -1);
@@ -52,31 +52,31 @@ TEST_CASE("a meter begins with nothing counted") {
                                      meter.operations[0],
                                      meter.operations[1],
                                      meter.file_operations,
-                                     meter.entries,
-                                     meter.directories,
-                                     meter.examined,
-                                     meter.matched,
+                                     meter.listed_entries,
+                                     meter.listed_directories,
+                                     meter.examined_entries,
+                                     meter.matched_entries,
                                      meter.planned_bytes,
                                      meter.planned_operations,
                                      meter.short_operations,
-                                     meter.failed,
+                                     meter.failed_operations,
                                      meter.checked_bytes,
-                                     meter.mismatches,
+                                     meter.mismatch_count,
                                      meter.stonewall_bytes,
                                      meter.stonewall_operations,
                                      meter.user_ns,
                                      meter.system_ns,
-                                     meter.files_done,
+                                     meter.completed_files,
                                      meter.next_operation,
-                                     meter.live.bytes.load(),
-                                     meter.live.operations.load()}) {
+                                     meter.live_counters.bytes.load(),
+                                     meter.live_counters.operations.load()}) {
         CHECK(zero == 0);
     }
     CHECK(std::size(meter.bytes) == 2);
     CHECK(std::size(meter.operations) == 2);
     CHECK(std::size(meter.parts_of_work) == 4);
-    CHECK(meter.live.active.load() == 0);
-    CHECK(meter.stream == 0);
+    CHECK(meter.live_counters.active.load() == 0);
+    CHECK(meter.duplex_stream == 0);
     CHECK(meter.verify_ns == 0);
     CHECK(meter.slices_used == 0);
     CHECK(meter.slices_doublings == 0);
@@ -84,7 +84,7 @@ TEST_CASE("a meter begins with nothing counted") {
 }
 
 TEST_CASE("interval spans first start to last end with exact sum") {
-    Interval interval;
+    WorkInterval interval;
     CHECK(interval.first_start_ns == -1);
     CHECK(interval.last_end_ns == -1);
     CHECK(interval.sum_ns == 0);
@@ -103,7 +103,7 @@ TEST_CASE("interval spans first start to last end with exact sum") {
 }
 
 TEST_CASE("histograms and slices do not overlap in memory") {
-    const Made fixture;
+    const MeterFixture fixture;
     StreamMeter& meter = fixture.meter;
     auto* base = reinterpret_cast<std::byte*>(&meter);
     for (unsigned kind = 0; kind < sonde::meters::kinds; ++kind) {
@@ -117,21 +117,22 @@ TEST_CASE("histograms and slices do not overlap in memory") {
     }
     auto* slices = reinterpret_cast<std::byte*>(meter.slice_bytes());
     CHECK(slices == base + 4096 + sonde::meters::kinds * sizeof(Histogram));
-    CHECK(meter.slice_operations(Made::slices) == meter.slice_bytes() + Made::slices);
-    auto* end = reinterpret_cast<std::byte*>(meter.slice_operations(Made::slices) + Made::slices);
-    CHECK(end <= base + StreamMeter::bytes_for(Made::slices));
+    CHECK(meter.slice_operations(MeterFixture::slice_count) == meter.slice_bytes() + MeterFixture::slice_count);
+    auto* end =
+        reinterpret_cast<std::byte*>(meter.slice_operations(MeterFixture::slice_count) + MeterFixture::slice_count);
+    CHECK(end <= base + StreamMeter::address_space_bytes(MeterFixture::slice_count));
 }
 
 TEST_CASE("meter memory is head, slice pages and used histograms") {
     const std::size_t histograms = sonde::meters::kinds * sizeof(Histogram);
-    CHECK(StreamMeter::bytes_for(256) == 4096 + histograms + 4096);
-    CHECK(StreamMeter::bytes_for(257) == 4096 + histograms + 8192);
-    CHECK(StreamMeter::bytes_for(1) == 4096 + histograms + 4096);
-    CHECK(StreamMeter::memory_for(256, 2) == 4096 + 2 * sizeof(Histogram) + 4096);
+    CHECK(StreamMeter::address_space_bytes(256) == 4096 + histograms + 4096);
+    CHECK(StreamMeter::address_space_bytes(257) == 4096 + histograms + 8192);
+    CHECK(StreamMeter::address_space_bytes(1) == 4096 + histograms + 4096);
+    CHECK(StreamMeter::max_memory_bytes(256, 2) == 4096 + 2 * sizeof(Histogram) + 4096);
 }
 
 TEST_CASE("histogram of an earlier phase is cleared on first use") {
-    const Made fixture;
+    const MeterFixture fixture;
     fixture.meter.histogram(0).add(5);
     fixture.meter.kinds_used = 0;
     CHECK(fixture.meter.find_histogram(0) == nullptr);

@@ -58,9 +58,9 @@ TEST_CASE("widened slices keep their sums") {
         const std::string name = "OST" + std::to_string(i % (1 + i / 2));
         const std::uint32_t target = add_target(meter, name);
         bytes.resize(std::max<std::size_t>(bytes.size(), target + 1));
-        const std::uint64_t moved = random() % 1000;
-        bytes[target] += moved;
-        meter.add_split(1, target, i * 37, i * 37 + random() % 90, moved, true);
+        const std::uint64_t moved_bytes = random() % 1000;
+        bytes[target] += moved_bytes;
+        meter.add_split(1, target, i * 37, i * 37 + random() % 90, moved_bytes, true);
     }
     REQUIRE(meter.names().size() > 100);
     CHECK(meter.rows() == 16);
@@ -206,34 +206,34 @@ TEST_CASE("board adds streams by target in the widest slices") {
     wide.add_split(1, b, 500, 600, 3, true);
     REQUIRE(wide.doublings() == 1);
     const auto board = board_of({{&narrow, 2, 1}, {&wide, 3, 2}, {nullptr, 4, 0}}, 1);
-    CHECK(board->files == 9);
-    CHECK(board->with_layout == 3);
+    CHECK(board->opened_files == 9);
+    CHECK(board->known_layouts == 3);
     const TargetBoard::TargetSlot* const on_a = place_of(*board, "A");
     REQUIRE(on_a != nullptr);
-    CHECK(on_a->kind[0].cells[0].bytes == 7);
-    CHECK(on_a->kind[0].cells[63].bytes == 11);
-    CHECK(on_a->kind[0].cells[63].single_ops == 1);
-    CHECK(on_a->kind[0].cells[63].single_ns == 90);
-    CHECK(on_a->kind[0].longest_ns == 90);
-    CHECK(on_a->kind[0].latency[TargetLatency::bucket_of(40)] == 1);
-    CHECK(on_a->kind[0].latency[TargetLatency::bucket_of(90)] == 1);
-    CHECK(on_a->kind[1].cells[2].bytes == 5);
-    CHECK(on_a->kind[1].longest_ns == 30);
+    CHECK(on_a->counts_by_kind[0].cells[0].bytes == 7);
+    CHECK(on_a->counts_by_kind[0].cells[63].bytes == 11);
+    CHECK(on_a->counts_by_kind[0].cells[63].single_ops == 1);
+    CHECK(on_a->counts_by_kind[0].cells[63].single_ns == 90);
+    CHECK(on_a->counts_by_kind[0].longest_ns == 90);
+    CHECK(on_a->counts_by_kind[0].latency[TargetLatency::bucket_of(40)] == 1);
+    CHECK(on_a->counts_by_kind[0].latency[TargetLatency::bucket_of(90)] == 1);
+    CHECK(on_a->counts_by_kind[1].cells[2].bytes == 5);
+    CHECK(on_a->counts_by_kind[1].longest_ns == 30);
     const TargetBoard::TargetSlot* const on_b = place_of(*board, "B");
     REQUIRE(on_b != nullptr);
-    CHECK(on_b->kind[1].cells[2].bytes == 3);
-    CHECK(on_b->kind[1].cells[2].split_ops == 1);
-    CHECK(on_b->kind[1].cells[2].single_ops == 0);
+    CHECK(on_b->counts_by_kind[1].cells[2].bytes == 3);
+    CHECK(on_b->counts_by_kind[1].cells[2].split_ops == 1);
+    CHECK(on_b->counts_by_kind[1].cells[2].single_ops == 0);
 
     board->clear();
-    CHECK(board->files == 0);
-    CHECK(board->with_layout == 0);
+    CHECK(board->opened_files == 0);
+    CHECK(board->known_layouts == 0);
     CHECK(place_of(*board, "A") == nullptr);
     board->add({&narrow, 0, 0}, 0);
     REQUIRE(place_of(*board, "A") != nullptr);
-    CHECK(place_of(*board, "A")->kind[0].cells[1].bytes == 7);  // nothing of before
-    CHECK(place_of(*board, "A")->kind[0].cells[63].bytes == 0);
-    CHECK(place_of(*board, "A")->kind[0].longest_ns == 40);
+    CHECK(place_of(*board, "A")->counts_by_kind[0].cells[1].bytes == 7);  // nothing of before
+    CHECK(place_of(*board, "A")->counts_by_kind[0].cells[63].bytes == 0);
+    CHECK(place_of(*board, "A")->counts_by_kind[0].longest_ns == 40);
 }
 
 TEST_CASE("slices widen to the requested width") {
@@ -241,9 +241,9 @@ TEST_CASE("slices widen to the requested width") {
     const std::uint32_t target = add_target(meter, "A");
     meter.add_single(0, target, 6300, 6400, 1, 9);
     const auto board = board_of({{&meter, 1, 1}}, 0);
-    CHECK(place_of(*board, "A")->kind[0].cells[63].bytes == 9);
+    CHECK(place_of(*board, "A")->counts_by_kind[0].cells[63].bytes == 9);
     board->add({&meter, 1, 1}, 3);
-    CHECK(place_of(*board, "A")->kind[0].cells[7].bytes == 9);
+    CHECK(place_of(*board, "A")->counts_by_kind[0].cells[7].bytes == 9);
 }
 
 TEST_CASE("board has the capacity of a meter and drops further targets") {
@@ -262,7 +262,7 @@ TEST_CASE("board has the capacity of a meter and drops further targets") {
     std::uint64_t sum = 0;
     for (const TargetBoard::TargetSlot& target : board->targets) {
         REQUIRE(target.state == 2);
-        sum += target.kind[0].cells[0].bytes;
+        sum += target.counts_by_kind[0].cells[0].bytes;
     }
     CHECK(sum == 2048ULL * 2049);
 }
@@ -274,5 +274,5 @@ TEST_CASE("target name is cut after 247 characters") {
     meter.add_split(0, add_target(meter, longest + "y"), 0, 1, 2, true);
     const auto board = board_of({{&meter, 1, 1}}, 0);
     REQUIRE(place_of(*board, longest) != nullptr);
-    CHECK(place_of(*board, longest)->kind[0].cells[0].bytes == 3);
+    CHECK(place_of(*board, longest)->counts_by_kind[0].cells[0].bytes == 3);
 }

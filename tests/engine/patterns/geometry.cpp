@@ -12,13 +12,13 @@
 using sonde::patterns::FileShare;
 using sonde::patterns::Geometry;
 using sonde::plan::Access;
-using sonde::plan::Order;
-using sonde::plan::Scope;
+using sonde::plan::AccessOrder;
+using sonde::plan::PermutationScope;
 
 namespace {
 
-Access access_of(std::uint64_t transfer, std::uint64_t slots, Order order = Order::sequential,
-                 Scope scope = Scope::task) {
+Access access_of(std::uint64_t transfer, std::uint64_t slots, AccessOrder order = AccessOrder::sequential,
+                 PermutationScope scope = PermutationScope::task) {
     Access access;
     access.transfer = transfer;
     access.block = transfer * slots;
@@ -29,7 +29,7 @@ Access access_of(std::uint64_t transfer, std::uint64_t slots, Order order = Orde
 
 std::vector<std::uint64_t> offsets(const Geometry& geometry, std::uint64_t pass = 0) {
     std::vector<std::uint64_t> list;
-    for (std::uint64_t i = 0; i < geometry.operations(); ++i) {
+    for (std::uint64_t i = 0; i < geometry.operation_count(); ++i) {
         list.push_back(geometry.offset_of(i, pass));
     }
     return list;
@@ -68,7 +68,7 @@ TEST_CASE("offset and gap: o + g N (B + G) + p (B + G) + j T") {
 }
 
 TEST_CASE("stride: one transfer every stride bytes, sharers in turn") {
-    Access access = access_of(4, 2, Order::stride);
+    Access access = access_of(4, 2, AccessOrder::stride);
     access.stride = 100;
     access.offset = 7;
     const Geometry geometry(access, 2, {3, 2}, 0);
@@ -80,25 +80,25 @@ TEST_CASE("reverse is sequential from behind") {
     Access access = access_of(16, 4);
     access.gap = 5;
     std::vector<std::uint64_t> forward = offsets(Geometry(access, 3, {2, 1}, 0));
-    access.order = Order::reverse;
+    access.order = AccessOrder::reverse;
     std::reverse(forward.begin(), forward.end());
     CHECK(offsets(Geometry(access, 3, {2, 1}, 0)) == forward);
 }
 
 TEST_CASE("fill agrees with offset_of at every start and length") {
     std::mt19937_64 random(1);
-    for (const Order order :
-         {Order::sequential, Order::reverse, Order::stride, Order::random_permute, Order::random_replace}) {
-        for (const Scope scope : {Scope::block, Scope::task, Scope::file}) {
+    for (const AccessOrder order : {AccessOrder::sequential, AccessOrder::reverse, AccessOrder::stride,
+                                    AccessOrder::random_permute, AccessOrder::random_replace}) {
+        for (const PermutationScope scope : {PermutationScope::block, PermutationScope::task, PermutationScope::file}) {
             Access access = access_of(8, 5, order, scope);
-            access.gap = order == Order::stride ? 0 : 3;
+            access.gap = order == AccessOrder::stride ? 0 : 3;
             access.offset = 11;
-            access.stride = order == Order::stride ? 24 : 0;
+            access.stride = order == AccessOrder::stride ? 24 : 0;
             const Geometry geometry(access, 13, {3, 1}, 9);
             for (int round = 0; round < 50; ++round) {
-                const std::uint64_t first = random() % geometry.operations();
+                const std::uint64_t first = random() % geometry.operation_count();
                 const std::uint64_t pass = random() % 3;
-                std::vector<std::uint64_t> offsets(1 + random() % (geometry.operations() - first));
+                std::vector<std::uint64_t> offsets(1 + random() % (geometry.operation_count() - first));
                 geometry.fill_offsets(first, pass, offsets);
                 for (std::size_t k = 0; k < offsets.size(); ++k) {
                     REQUIRE(offsets[k] == geometry.offset_of(first + k, pass));
@@ -109,11 +109,11 @@ TEST_CASE("fill agrees with offset_of at every start and length") {
 }
 
 TEST_CASE("permutation covers the sequential set, new in each pass") {
-    for (const Scope scope : {Scope::block, Scope::task}) {
+    for (const PermutationScope scope : {PermutationScope::block, PermutationScope::task}) {
         Access access = access_of(8, 16);
         access.gap = 4;
         const std::vector<std::uint64_t> plain = offsets(Geometry(access, 6, {3, 2}, 1));
-        access.order = Order::random_permute;
+        access.order = AccessOrder::random_permute;
         access.scope = scope;
         const Geometry geometry(access, 6, {3, 2}, 1);
         CHECK(sorted(offsets(geometry)) == plain);
@@ -124,7 +124,7 @@ TEST_CASE("permutation covers the sequential set, new in each pass") {
 }
 
 TEST_CASE("block scope permutes each block alike, as IOR -z") {
-    const Geometry geometry(access_of(4, 10, Order::random_permute, Scope::block), 3, {2, 1}, 0);
+    const Geometry geometry(access_of(4, 10, AccessOrder::random_permute, PermutationScope::block), 3, {2, 1}, 0);
     const std::vector<std::uint64_t> list = offsets(geometry);
     for (std::size_t g = 0; g < 3; ++g) {
         for (std::size_t j = 0; j < 10; ++j) {
@@ -137,7 +137,7 @@ TEST_CASE("block scope permutes each block alike, as IOR -z") {
 }
 
 TEST_CASE("file scope distributes all slots without overlap") {
-    const Access access = access_of(8, 5, Order::random_permute, Scope::file);
+    const Access access = access_of(8, 5, AccessOrder::random_permute, PermutationScope::file);
     constexpr std::uint64_t sharers = 7;
     std::vector<std::uint64_t> all;
     bool foreign = false;
@@ -158,15 +158,15 @@ TEST_CASE("file scope distributes all slots without overlap") {
 }
 
 TEST_CASE("replacement stays inside its scope and repeats slots") {
-    for (const Scope scope : {Scope::block, Scope::task, Scope::file}) {
+    for (const PermutationScope scope : {PermutationScope::block, PermutationScope::task, PermutationScope::file}) {
         Access access = access_of(8, 8);
         const std::vector<std::uint64_t> own_offsets = offsets(Geometry(access, 50, {2, 1}, 0));
         std::set<std::uint64_t> allowed(own_offsets.begin(), own_offsets.end());
-        if (scope == Scope::file) {
+        if (scope == PermutationScope::file) {
             const std::vector<std::uint64_t> other = offsets(Geometry(access, 50, {2, 0}, 0));
             allowed.insert(other.begin(), other.end());
         }
-        access.order = Order::random_replace;
+        access.order = AccessOrder::random_replace;
         access.scope = scope;
         const Geometry geometry(access, 50, {2, 1}, 0);
         const std::vector<std::uint64_t> sequence = offsets(geometry);
@@ -179,7 +179,7 @@ TEST_CASE("replacement stays inside its scope and repeats slots") {
 }
 
 TEST_CASE("seed, file and task each change the random order") {
-    Access access = access_of(8, 64, Order::random_permute);
+    Access access = access_of(8, 64, AccessOrder::random_permute);
     const std::vector<std::uint64_t> base = offsets(Geometry(access, 1, {1, 0}, 0));
     CHECK(offsets(Geometry(access, 1, {1, 0}, 0)) == base);
     CHECK(offsets(Geometry(access, 1, {1, 0}, 1)) != base);
@@ -219,7 +219,7 @@ TEST_CASE("sharers of a file leave no hole but the gaps") {
 }
 
 TEST_CASE("draws within a limit reach all multiples of the transfer") {
-    Access access = access_of(8, 4, Order::random_replace);
+    Access access = access_of(8, 4, AccessOrder::random_replace);
     access.offset = 1000;
     access.within = 80;
     const Geometry geometry(access, 100, {3, 1}, 0);
@@ -234,52 +234,52 @@ TEST_CASE("draws within a limit reach all multiples of the transfer") {
 
 TEST_CASE("seeded offsets equal stored reference offsets") {
     // Computed from the description in geometry.hpp and permutation.hpp by other code: T = 4 B, gap 8 B, offset 1000.
-    struct Known {
-        Order order;
-        Scope scope;
+    struct ReferenceOffsets {
+        AccessOrder order;
+        PermutationScope scope;
         std::uint64_t segments;  ///< one of six slots, or some of three
         FileShare share;
         std::vector<std::uint64_t> offsets;
     };
-    const Known table[] = {
-        {Order::random_permute, Scope::block, 1, {1, 0}, {1012, 1016, 1020, 1004, 1008, 1000}},
-        {Order::random_permute, Scope::block, 1, {3, 2}, {1084, 1068, 1080, 1076, 1064, 1072}},
-        {Order::random_permute, Scope::block, 2, {1, 0}, {1004, 1008, 1000, 1024, 1028, 1020}},
-        {Order::random_permute, Scope::block, 2, {3, 2}, {1048, 1044, 1040, 1108, 1104, 1100}},
-        {Order::random_permute, Scope::block, 3, {1, 0}, {1004, 1008, 1000, 1024, 1028, 1020}},
-        {Order::random_permute, Scope::block, 3, {3, 2}, {1048, 1044, 1040, 1108, 1104, 1100}},
-        {Order::random_permute, Scope::task, 1, {1, 0}, {1012, 1016, 1020, 1004, 1008, 1000}},
-        {Order::random_permute, Scope::task, 1, {3, 2}, {1084, 1068, 1080, 1076, 1064, 1072}},
-        {Order::random_permute, Scope::task, 2, {1, 0}, {1020, 1024, 1028, 1004, 1008, 1000}},
-        {Order::random_permute, Scope::task, 2, {3, 2}, {1108, 1044, 1104, 1100, 1040, 1048}},
-        {Order::random_permute, Scope::task, 3, {1, 0}, {1040, 1024, 1028, 1004, 1044, 1000}},
-        {Order::random_permute, Scope::task, 3, {3, 2}, {1108, 1044, 1168, 1164, 1040, 1160}},
-        {Order::random_permute, Scope::file, 1, {1, 0}, {1016, 1000, 1012, 1004, 1020, 1008}},
-        {Order::random_permute, Scope::file, 1, {3, 2}, {1000, 1044, 1080, 1072, 1040, 1020}},
-        {Order::random_permute, Scope::file, 2, {1, 0}, {1024, 1000, 1020, 1004, 1028, 1008}},
-        {Order::random_permute, Scope::file, 2, {3, 2}, {1000, 1080, 1104, 1048, 1028, 1068}},
-        {Order::random_permute, Scope::file, 3, {1, 0}, {1024, 1040, 1044, 1004, 1028, 1048}},
-        {Order::random_permute, Scope::file, 3, {3, 2}, {1128, 1048, 1144, 1100, 1124, 1164}},
-        {Order::random_replace, Scope::block, 1, {1, 0}, {1016, 1008, 1012, 1000, 1016, 1008}},
-        {Order::random_replace, Scope::block, 1, {3, 2}, {1080, 1068, 1072, 1080, 1076, 1084}},
-        {Order::random_replace, Scope::block, 2, {1, 0}, {1008, 1004, 1004, 1020, 1028, 1024}},
-        {Order::random_replace, Scope::block, 2, {3, 2}, {1048, 1040, 1044, 1108, 1104, 1108}},
-        {Order::random_replace, Scope::block, 3, {1, 0}, {1008, 1004, 1004, 1020, 1028, 1024}},
-        {Order::random_replace, Scope::block, 3, {3, 2}, {1048, 1040, 1044, 1108, 1104, 1108}},
-        {Order::random_replace, Scope::task, 1, {1, 0}, {1016, 1008, 1012, 1000, 1016, 1008}},
-        {Order::random_replace, Scope::task, 1, {3, 2}, {1080, 1068, 1072, 1080, 1076, 1084}},
-        {Order::random_replace, Scope::task, 2, {1, 0}, {1024, 1008, 1020, 1000, 1024, 1008}},
-        {Order::random_replace, Scope::task, 2, {3, 2}, {1104, 1044, 1048, 1104, 1100, 1108}},
-        {Order::random_replace, Scope::task, 3, {1, 0}, {1040, 1020, 1024, 1004, 1040, 1020}},
-        {Order::random_replace, Scope::task, 3, {3, 2}, {1160, 1044, 1100, 1160, 1104, 1168}},
-        {Order::random_replace, Scope::file, 1, {1, 0}, {1012, 1016, 1020, 1012, 1004, 1020}},
-        {Order::random_replace, Scope::file, 1, {3, 2}, {1000, 1012, 1048, 1004, 1044, 1012}},
-        {Order::random_replace, Scope::file, 2, {1, 0}, {1020, 1024, 1028, 1020, 1004, 1028}},
-        {Order::random_replace, Scope::file, 2, {3, 2}, {1000, 1060, 1084, 1004, 1080, 1060}},
-        {Order::random_replace, Scope::file, 3, {1, 0}, {1024, 1044, 1044, 1024, 1008, 1048}},
-        {Order::random_replace, Scope::file, 3, {3, 2}, {1020, 1104, 1160, 1024, 1068, 1104}},
+    const ReferenceOffsets table[] = {
+        {AccessOrder::random_permute, PermutationScope::block, 1, {1, 0}, {1012, 1016, 1020, 1004, 1008, 1000}},
+        {AccessOrder::random_permute, PermutationScope::block, 1, {3, 2}, {1084, 1068, 1080, 1076, 1064, 1072}},
+        {AccessOrder::random_permute, PermutationScope::block, 2, {1, 0}, {1004, 1008, 1000, 1024, 1028, 1020}},
+        {AccessOrder::random_permute, PermutationScope::block, 2, {3, 2}, {1048, 1044, 1040, 1108, 1104, 1100}},
+        {AccessOrder::random_permute, PermutationScope::block, 3, {1, 0}, {1004, 1008, 1000, 1024, 1028, 1020}},
+        {AccessOrder::random_permute, PermutationScope::block, 3, {3, 2}, {1048, 1044, 1040, 1108, 1104, 1100}},
+        {AccessOrder::random_permute, PermutationScope::task, 1, {1, 0}, {1012, 1016, 1020, 1004, 1008, 1000}},
+        {AccessOrder::random_permute, PermutationScope::task, 1, {3, 2}, {1084, 1068, 1080, 1076, 1064, 1072}},
+        {AccessOrder::random_permute, PermutationScope::task, 2, {1, 0}, {1020, 1024, 1028, 1004, 1008, 1000}},
+        {AccessOrder::random_permute, PermutationScope::task, 2, {3, 2}, {1108, 1044, 1104, 1100, 1040, 1048}},
+        {AccessOrder::random_permute, PermutationScope::task, 3, {1, 0}, {1040, 1024, 1028, 1004, 1044, 1000}},
+        {AccessOrder::random_permute, PermutationScope::task, 3, {3, 2}, {1108, 1044, 1168, 1164, 1040, 1160}},
+        {AccessOrder::random_permute, PermutationScope::file, 1, {1, 0}, {1016, 1000, 1012, 1004, 1020, 1008}},
+        {AccessOrder::random_permute, PermutationScope::file, 1, {3, 2}, {1000, 1044, 1080, 1072, 1040, 1020}},
+        {AccessOrder::random_permute, PermutationScope::file, 2, {1, 0}, {1024, 1000, 1020, 1004, 1028, 1008}},
+        {AccessOrder::random_permute, PermutationScope::file, 2, {3, 2}, {1000, 1080, 1104, 1048, 1028, 1068}},
+        {AccessOrder::random_permute, PermutationScope::file, 3, {1, 0}, {1024, 1040, 1044, 1004, 1028, 1048}},
+        {AccessOrder::random_permute, PermutationScope::file, 3, {3, 2}, {1128, 1048, 1144, 1100, 1124, 1164}},
+        {AccessOrder::random_replace, PermutationScope::block, 1, {1, 0}, {1016, 1008, 1012, 1000, 1016, 1008}},
+        {AccessOrder::random_replace, PermutationScope::block, 1, {3, 2}, {1080, 1068, 1072, 1080, 1076, 1084}},
+        {AccessOrder::random_replace, PermutationScope::block, 2, {1, 0}, {1008, 1004, 1004, 1020, 1028, 1024}},
+        {AccessOrder::random_replace, PermutationScope::block, 2, {3, 2}, {1048, 1040, 1044, 1108, 1104, 1108}},
+        {AccessOrder::random_replace, PermutationScope::block, 3, {1, 0}, {1008, 1004, 1004, 1020, 1028, 1024}},
+        {AccessOrder::random_replace, PermutationScope::block, 3, {3, 2}, {1048, 1040, 1044, 1108, 1104, 1108}},
+        {AccessOrder::random_replace, PermutationScope::task, 1, {1, 0}, {1016, 1008, 1012, 1000, 1016, 1008}},
+        {AccessOrder::random_replace, PermutationScope::task, 1, {3, 2}, {1080, 1068, 1072, 1080, 1076, 1084}},
+        {AccessOrder::random_replace, PermutationScope::task, 2, {1, 0}, {1024, 1008, 1020, 1000, 1024, 1008}},
+        {AccessOrder::random_replace, PermutationScope::task, 2, {3, 2}, {1104, 1044, 1048, 1104, 1100, 1108}},
+        {AccessOrder::random_replace, PermutationScope::task, 3, {1, 0}, {1040, 1020, 1024, 1004, 1040, 1020}},
+        {AccessOrder::random_replace, PermutationScope::task, 3, {3, 2}, {1160, 1044, 1100, 1160, 1104, 1168}},
+        {AccessOrder::random_replace, PermutationScope::file, 1, {1, 0}, {1012, 1016, 1020, 1012, 1004, 1020}},
+        {AccessOrder::random_replace, PermutationScope::file, 1, {3, 2}, {1000, 1012, 1048, 1004, 1044, 1012}},
+        {AccessOrder::random_replace, PermutationScope::file, 2, {1, 0}, {1020, 1024, 1028, 1020, 1004, 1028}},
+        {AccessOrder::random_replace, PermutationScope::file, 2, {3, 2}, {1000, 1060, 1084, 1004, 1080, 1060}},
+        {AccessOrder::random_replace, PermutationScope::file, 3, {1, 0}, {1024, 1044, 1044, 1024, 1008, 1048}},
+        {AccessOrder::random_replace, PermutationScope::file, 3, {3, 2}, {1020, 1104, 1160, 1024, 1068, 1104}},
     };
-    for (const Known& example : table) {
+    for (const ReferenceOffsets& example : table) {
         CAPTURE(static_cast<int>(example.order));
         CAPTURE(static_cast<int>(example.scope));
         CAPTURE(example.segments);
@@ -294,7 +294,7 @@ TEST_CASE("seeded offsets equal stored reference offsets") {
         CHECK(drawn == example.offsets);
         CHECK(geometry.offset_of(4, 1) == example.offsets[4]);
     }
-    Access within = access_of(4, 3, Order::random_replace);
+    Access within = access_of(4, 3, AccessOrder::random_replace);
     within.offset = 1000;
     within.seed = 7;
     within.within = 400;
@@ -304,18 +304,18 @@ TEST_CASE("seeded offsets equal stored reference offsets") {
 }
 
 TEST_CASE("reverse and sequential offsets for up to three segments") {
-    struct Known {
-        Order order;
+    struct ReferenceOffsets {
+        AccessOrder order;
         std::uint64_t segments;
         std::vector<std::uint64_t> offsets;  ///< from the second operation on
     };
     // Two sharers, this is the second: blocks of 2 * 4 B and a gap of 2 B begin at 10, 30, 50.
-    for (const Known& example : {Known{Order::sequential, 1, {14}},
-                                 {Order::sequential, 2, {14, 30, 34}},
-                                 {Order::sequential, 3, {14, 30, 34, 50, 54}},
-                                 {Order::reverse, 1, {10}},
-                                 {Order::reverse, 2, {30, 14, 10}},
-                                 {Order::reverse, 3, {50, 34, 30, 14, 10}}}) {
+    for (const ReferenceOffsets& example : {ReferenceOffsets{AccessOrder::sequential, 1, {14}},
+                                            {AccessOrder::sequential, 2, {14, 30, 34}},
+                                            {AccessOrder::sequential, 3, {14, 30, 34, 50, 54}},
+                                            {AccessOrder::reverse, 1, {10}},
+                                            {AccessOrder::reverse, 2, {30, 14, 10}},
+                                            {AccessOrder::reverse, 3, {50, 34, 30, 14, 10}}}) {
         CAPTURE(example.segments);
         Access access = access_of(4, 2, example.order);
         access.gap = 2;
@@ -323,7 +323,7 @@ TEST_CASE("reverse and sequential offsets for up to three segments") {
         std::vector<std::uint64_t> places(example.offsets.size());
         geometry.fill_offsets(1, 0, places);
         CHECK(places == example.offsets);
-        CHECK(geometry.operations() == places.size() + 1);
+        CHECK(geometry.operation_count() == places.size() + 1);
         CHECK(geometry.transfer_bytes() == 4);
         CHECK(geometry.end_of_file() == example.segments * 20 - 2);
     }
@@ -334,7 +334,7 @@ TEST_CASE("reverse and sequential offsets for up to three segments") {
 }
 
 TEST_CASE("drawing within one transfer is always there") {
-    Access access = access_of(8, 4, Order::random_replace);
+    Access access = access_of(8, 4, AccessOrder::random_replace);
     access.offset = 1000;
     access.within = 8;
     const Geometry geometry(access, 3, {2, 1}, 0);
@@ -343,7 +343,7 @@ TEST_CASE("drawing within one transfer is always there") {
 }
 
 TEST_CASE("one-byte accesses cover the entire file") {
-    const Geometry geometry(access_of(1, 4, Order::random_replace), 100, {1, 0}, 0);
+    const Geometry geometry(access_of(1, 4, AccessOrder::random_replace), 100, {1, 0}, 0);
     CHECK(geometry.end_of_file() == 400);
     const std::vector<std::uint64_t> sequence = offsets(geometry);
     CHECK(*std::max_element(sequence.begin(), sequence.end()) > 300);

@@ -39,7 +39,7 @@ struct List {
         header.tasks = 2;
         header.files = 2;
         header.handles = 2;
-        header.largest = 1000;
+        header.largest_transfer = 1000;
         header.operations = 8;
         header.file_bytes = 3512;
     }
@@ -116,7 +116,7 @@ TEST_CASE("wrong operation lists are refused in one sentence") {
         {"(open) has flags that", [](List& list) { list.operations[0].flags = 16; }},
         {"(fsync) has flags that", [](List& list) { list.operations[2].reserved = 1; }},
         {"a think time of more than a day", [](List& list) { list.operations[1].think_ns = 86'400'000'000'001; }},
-        {"(write) is longer than the header allows (999 B)", [](List& list) { list.header.largest = 999; }},
+        {"(write) is longer than the header allows (999 B)", [](List& list) { list.header.largest_transfer = 999; }},
         {"(write) reaches beyond the size of its file (3000 B)", [](List& list) { list.operations[1].offset = 2001; }},
         {"(write) reaches beyond", [](List& list) { list.operations[1].offset = ~0ULL; }},
         {"(write) is on handle 0, in which that file is not open", [](List& list) { list.operations[1].handle = 0; }},
@@ -130,12 +130,12 @@ TEST_CASE("wrong operation lists are refused in one sentence") {
         {"task 1 never closes", [](List& list) { list.operations[7].kind = ReplayCall::fsync; }},
     };
     CHECK(find_complaint(List().to_text()).empty());
-    for (const Case& wrong : cases) {
+    for (const Case& rejected_case : cases) {
         List list;
-        wrong.change(list);
+        rejected_case.change(list);
         const std::string complaint = find_complaint(list.to_text());
         CAPTURE(complaint);
-        CHECK(complaint.find(wrong.complaint) != std::string::npos);
+        CHECK(complaint.find(rejected_case.complaint) != std::string::npos);
     }
 }
 

@@ -182,7 +182,7 @@ sonde::plan::Access random_access(std::uint64_t transfer, std::uint64_t slots) {
     sonde::plan::Access access;
     access.transfer = transfer;
     access.block = transfer * slots;
-    access.order = sonde::plan::Order::random_replace;
+    access.order = sonde::plan::AccessOrder::random_replace;
     return access;
 }
 
@@ -195,7 +195,7 @@ TEST_CASE("popular_slots_are_the_same_in_every_pass") {
     std::vector<std::uint64_t> popular;
     for (const std::uint64_t pass : {0U, 1U, 2U}) {
         std::map<std::uint64_t, int> counts;
-        for (std::uint64_t i = 0; i < geometry.operations(); ++i) {
+        for (std::uint64_t i = 0; i < geometry.operation_count(); ++i) {
             ++counts[geometry.offset_of(i, pass)];
         }
         const auto by_count = [](const auto& a, const auto& b) { return a.second < b.second; };
@@ -208,19 +208,20 @@ TEST_CASE("popular_slots_are_the_same_in_every_pass") {
 TEST_CASE("scope_file_gives_all_tasks_the_same_popular_slot") {
     sonde::plan::Access access = random_access(4096, 64);
     access.distribution = zipf(3);
-    for (const sonde::plan::Scope scope : {sonde::plan::Scope::file, sonde::plan::Scope::task}) {
+    for (const sonde::plan::PermutationScope scope :
+         {sonde::plan::PermutationScope::file, sonde::plan::PermutationScope::task}) {
         access.scope = scope;
         std::map<std::uint64_t, int> all;
         for (std::uint64_t task = 0; task < 4; ++task) {
             const Geometry geometry(access, 50, {4, task}, 3);
             std::map<std::uint64_t, int> counts;
-            for (std::uint64_t i = 0; i < geometry.operations(); ++i) {
+            for (std::uint64_t i = 0; i < geometry.operation_count(); ++i) {
                 ++counts[geometry.offset_of(i)];
             }
             const auto by_count = [](const auto& a, const auto& b) { return a.second < b.second; };
             ++all[std::max_element(counts.begin(), counts.end(), by_count)->first];
         }
-        CHECK(all.size() == (scope == sonde::plan::Scope::file ? 1 : 4));
+        CHECK(all.size() == (scope == sonde::plan::PermutationScope::file ? 1 : 4));
     }
 }
 
@@ -229,8 +230,8 @@ TEST_CASE("mixed_sizes_have_their_percentages_and_stay_inside") {
     access.sizes = {{4096, 60}, {16384, 25}, {65536, 10}, {24576, 5}};
     const Geometry geometry(access, 2000, {3, 1}, 9);
     std::map<std::uint32_t, std::uint64_t> counts;
-    std::vector<std::uint64_t> offsets(geometry.operations());
-    std::vector<std::uint32_t> lengths(geometry.operations());
+    std::vector<std::uint64_t> offsets(geometry.operation_count());
+    std::vector<std::uint32_t> lengths(geometry.operation_count());
     std::vector<std::uint64_t> places(16);
     geometry.fill_offsets(0, 0, offsets, lengths);
     std::uint64_t bytes = 0;
@@ -250,7 +251,7 @@ TEST_CASE("mixed_sizes_have_their_percentages_and_stay_inside") {
     CHECK_FALSE(agrees(by_size, {59, 26, 10, 5}));
     CHECK(agrees(places, std::vector<double>(16, 1.0)));
     CHECK(static_cast<double>(bytes) ==
-          doctest::Approx(static_cast<double>(access.bytes_of(geometry.operations()))).epsilon(0.02));
+          doctest::Approx(static_cast<double>(access.bytes_of(geometry.operation_count()))).epsilon(0.02));
 }
 
 TEST_CASE("batches_of_mixed_sizes_equal_the_entire_pass") {

@@ -268,10 +268,10 @@ TEST_CASE("late component targets are requested once") {
           std::map<std::string, Sum>{{"OST0", {100, 10, 0}}, {"OST1", {20, 2, 0}}, {"OST2", {20, 2, 0}}});
 
     const auto never = fresh();
-    int in_vain = 0;
+    int unanswered_queries = 0;
     const StripePart pending{.start = 0, .end = ~0ULL, .stripe = 0, .shift = 0, .targets = {}, .is_pending = true};
     const StripeQuery no_answer = [&](const std::string&) {
-        ++in_vain;
+        ++unanswered_queries;
         return FileStripes{first, pending};
     };
     TargetCounter unanswered(no_answer, never, 10);
@@ -279,7 +279,7 @@ TEST_CASE("late component targets are requested once") {
     for (std::uint64_t offset = 200; offset < 300; offset += 10) {
         unanswered.add(0, offset, 0, 1, 1);
     }
-    CHECK(in_vain == 1);
+    CHECK(unanswered_queries == 1);
     CHECK(sums_of(*never).empty());
 }
 

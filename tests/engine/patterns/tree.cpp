@@ -98,13 +98,13 @@ TEST_CASE("tree shape gives counts, root and first child") {
 
 TEST_CASE("item names contain their task") {
     plan::Meta meta;
-    CHECK(patterns::item_stem(meta, 7) == "file.7.");
+    CHECK(patterns::make_item_stem(meta, 7) == "file.7.");
     meta.shared_single = true;
-    CHECK(patterns::item_stem(meta, 7) == "file.shared.");
+    CHECK(patterns::make_item_stem(meta, 7) == "file.shared.");
     meta.objects = plan::Objects::directories;
-    CHECK(patterns::item_stem(meta, 7) == "dir.7.");
+    CHECK(patterns::make_item_stem(meta, 7) == "dir.7.");
     meta.names.directory = "d";
-    CHECK(patterns::item_stem(meta, 0) == "d.0.");
+    CHECK(patterns::make_item_stem(meta, 0) == "d.0.");
 }
 
 TEST_CASE("numbers are read without signs and superfluous zeros") {
@@ -174,7 +174,7 @@ TEST_CASE("tree naming accepts exactly the names of its rule") {
 namespace {
 
 /// Returns the finding of a stat phase on the source of its names (cache or servers) after a change by `with`.
-std::string said_of_names(const std::function<void(plan::Phase&, results::PhaseCircumstances&)>& with) {
+std::string list_name_findings(const std::function<void(plan::Phase&, results::PhaseCircumstances&)>& with) {
     plan::Phase phase;
     phase.id = "stat";
     phase.op = plan::Op::stat;
@@ -227,14 +227,14 @@ TEST_CASE("only creates after mass deletes on ext4 are reported") {
 TEST_CASE("names count as cold by executed drops, not planned drops") {
     const auto drops = [](plan::Phase& phase) { phase.before.emplace_back().kind = "drop_page_cache"; };
     const std::string cached = "names and attributes that this node made may have come from its memory";
-    CHECK(said_of_names([](auto&, auto&) {}) == cached);
-    CHECK(said_of_names([&](auto& phase, auto& about) {
+    CHECK(list_name_findings([](auto&, auto&) {}) == cached);
+    CHECK(list_name_findings([&](auto& phase, auto& about) {
               drops(phase);
               about.dropped_metadata_cache = true;
           }) == "");
-    CHECK(said_of_names([&](auto& phase, auto&) { drops(phase); }) ==
+    CHECK(list_name_findings([&](auto& phase, auto&) { drops(phase); }) ==
           cached + ", which the treatment before did not empty on every node");
-    CHECK(said_of_names([](auto&, auto& about) { about.nodes = 2; }) == cached);  // each looks at its own
-    CHECK(said_of_names([](auto&, auto& about) { about.reads_names_of_other_nodes = true; }) == "");
-    CHECK(said_of_names([](auto&, auto& about) { about.memory_backed = true; }) == "");
+    CHECK(list_name_findings([](auto&, auto& about) { about.nodes = 2; }) == cached);  // each looks at its own
+    CHECK(list_name_findings([](auto&, auto& about) { about.reads_names_of_other_nodes = true; }) == "");
+    CHECK(list_name_findings([](auto&, auto& about) { about.memory_backed = true; }) == "");
 }

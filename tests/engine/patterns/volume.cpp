@@ -20,19 +20,19 @@ TEST_CASE("amount is divided among the tasks it applies to") {
     Amount amount;
     amount.bytes = 1000;
     CHECK(volume_of_task(amount, 8, 4, 0) == 1000);
-    amount.per = Amount::Per::total;
+    amount.per = Amount::Granularity::total;
     CHECK(volume_of_task(amount, 8, 4, 0) == 125);
     CHECK(volume_of_task(amount, 3, 3, 0) == 334);  // never less than asked
-    amount.per = Amount::Per::node;
+    amount.per = Amount::Granularity::node;
     CHECK(volume_of_task(amount, 8, 4, 0) == 250);
-    amount.of = Amount::Of::node_memory;
+    amount.of = Amount::Basis::node_memory;
     amount.factor = 1.5;
     CHECK(volume_of_task(amount, 8, 4, 16'000) == 6000);
-    amount.per = Amount::Per::task;
+    amount.per = Amount::Granularity::task;
     CHECK(volume_of_task(amount, 8, 4, 16'000) == 24'000);
-    amount.of = Amount::Of::bytes;
+    amount.of = Amount::Basis::bytes;
     amount.bytes = (1ULL << 60U) + 1;
-    amount.per = Amount::Per::total;
+    amount.per = Amount::Granularity::total;
     CHECK(volume_of_task(amount, 1, 1, 0) == (1ULL << 60U) + 1);
 }
 
@@ -40,11 +40,11 @@ TEST_CASE("an amount is one task's share of it, rounded up") {
     Amount amount;
     amount.bytes = 1001;
     CHECK(volume_of_task(amount, 8, 4, 0) == 1001);
-    amount.per = Amount::Per::node;
+    amount.per = Amount::Granularity::node;
     CHECK(volume_of_task(amount, 8, 4, 0) == 251);
-    amount.per = Amount::Per::total;
+    amount.per = Amount::Granularity::total;
     CHECK(volume_of_task(amount, 8, 4, 0) == 126);
-    amount.of = Amount::Of::node_memory;
+    amount.of = Amount::Basis::node_memory;
     amount.factor = 0.5;
     CHECK(volume_of_task(amount, 8, 4, 1 << 20) == 1 << 16);
     amount.factor = 0.3;

@@ -27,13 +27,13 @@ std::vector<std::byte> transfer_of(PayloadKind kind) {
     return bytes;
 }
 
-std::uint64_t word(const std::vector<std::byte>& bytes, std::size_t index) {
+std::uint64_t read_word(const std::vector<std::byte>& bytes, std::size_t index) {
     std::uint64_t value = 0;
     std::memcpy(&value, bytes.data() + 8 * index, 8);
     return value;
 }
 
-struct Known {
+struct ReferenceContent {
     PayloadKind kind;
     std::uint64_t first, second, at_512, last;
 };
@@ -41,28 +41,28 @@ struct Known {
 }  // namespace
 
 TEST_CASE("transfer content equals the content that IOR writes") {
-    const Known examples[] = {
+    const ReferenceContent examples[] = {
         {PayloadKind::ior_timestamp, 0x100000007ULL, 0x100000008ULL, 0x100000207ULL, 0x100000407ULL},
         {PayloadKind::ior_offset, 0x10000a028ULL, 0x100000008ULL, 0x100014050ULL, 0x10001e078ULL},
         {PayloadKind::ior_incompressible, 0x10000a028ULL, 0x6323c2f2699ad101ULL, 0x100014050ULL, 0x10001e078ULL},
         {PayloadKind::ior_random, 0x19b7ce6258236d11ULL, 0x73ccdba947beda2ULL, 0x10dc24993e43f22fULL,
          0xb4c3201ee6718f0ULL},
     };
-    for (const Known& example : examples) {
+    for (const ReferenceContent& example : examples) {
         CAPTURE(static_cast<int>(example.kind));
         const std::vector<std::byte> bytes = transfer_of(example.kind);
-        CHECK(word(bytes, 0) == example.first);
-        CHECK(word(bytes, 1) == example.second);
-        CHECK(word(bytes, 512) == example.at_512);
-        CHECK(word(bytes, 1024) == example.last);
+        CHECK(read_word(bytes, 0) == example.first);
+        CHECK(read_word(bytes, 1) == example.second);
+        CHECK(read_word(bytes, 512) == example.at_512);
+        CHECK(read_word(bytes, 1024) == example.last);
     }
 }
 
 TEST_CASE("IOR signature above 31 bits is negative, tail is its index") {
     std::vector<std::byte> bytes(21);
     payload::fill_packet({PayloadKind::ior_timestamp, 0xffffffffU, 3}, bytes.data(), bytes.size());
-    CHECK(word(bytes, 0) == 0xffffffffffffffffULL);
-    CHECK(word(bytes, 1) == (3ULL << 32U));
+    CHECK(read_word(bytes, 0) == 0xffffffffffffffffULL);
+    CHECK(read_word(bytes, 1) == (3ULL << 32U));
     for (std::size_t i = 16; i < bytes.size(); ++i) {
         CHECK(bytes[i] == static_cast<std::byte>(i));
     }

@@ -25,12 +25,12 @@ std::vector<std::string> granules(const Bytes& bytes) {
     return list;
 }
 
-std::size_t distinct(const std::vector<std::string>& list) {
+std::size_t count_distinct(const std::vector<std::string>& list) {
     return std::set<std::string>(list.begin(), list.end()).size();
 }
 
 /// Share of equal bytes at equal places.
-double alike(const Bytes& a, const Bytes& b) {
+double share_of_equal_bytes(const Bytes& a, const Bytes& b) {
     std::size_t equal = 0;
     for (std::size_t i = 0; i < a.size(); ++i) {
         equal += a[i] == b[i] ? 1U : 0U;
@@ -86,7 +86,7 @@ TEST_CASE("granules differ within files, between files and versions") {
                 all.insert(all.end(), some.begin(), some.end());
             }
         }
-        CHECK(distinct(all) == 9 * mib / granule_bytes);
+        CHECK(count_distinct(all) == 9 * mib / granule_bytes);
     }
 }
 
@@ -98,7 +98,7 @@ TEST_CASE("block does not repeat within a compression unit") {
     for (std::size_t i = 0; i < bodies.size(); ++i) {
         bodies[i].replace(base.stamp_begin(i * granule_bytes, {0, 1}), sonde::payload::stamp_bytes, 32, 's');
     }
-    CHECK(distinct(bodies) == 64);
+    CHECK(count_distinct(bodies) == 64);
     CHECK(entropy(content.bytes(0, 1, 0, mib)) > 7.99);
 }
 
@@ -108,7 +108,8 @@ TEST_CASE("successive generations differ in every byte range") {
         for (std::uint64_t generation = 1; generation < 20; ++generation) {
             const Bytes older = content.bytes(5, generation, 0, mib);
             const Bytes newer = content.bytes(5, generation + 1, 0, mib);
-            CHECK(alike(older, newer) < 0.015);  // by chance 1 of 256 bytes, and most of 32 bytes of stamp
+            CHECK(share_of_equal_bytes(older, newer) <
+                  0.015);  // by chance 1 of 256 bytes, and most of 32 bytes of stamp
             for (std::size_t position = 0; position < mib; position += 512) {
                 REQUIRE(std::memcmp(older.data() + position, newer.data() + position, 512) != 0);
             }
@@ -191,7 +192,7 @@ TEST_CASE("the duplicates dial is the share that deduplication finds") {
                 const auto some = granules(content.bytes(file, 1, 0, 2 * mib, mib));
                 all.insert(all.end(), some.begin(), some.end());
             }
-            const double unique = static_cast<double>(distinct(all)) / static_cast<double>(all.size());
+            const double unique = static_cast<double>(count_distinct(all)) / static_cast<double>(all.size());
             CAPTURE(dial);
             // At most one granule of each kind of duplicate is kept: 64 of 4096.
             CHECK(unique >= 1 - dial - 0.03);
@@ -239,7 +240,7 @@ TEST_CASE("content does not depend on the sizes of calls") {
             for (const std::uint64_t step : {4096ULL, 10'000ULL, 65'536ULL, 1'000'000ULL}) {
                 CHECK(other.bytes(2, generation, 0, mib, step) == expected);
             }
-            CHECK(distinct(granules(expected)) == mib / granule_bytes);
+            CHECK(count_distinct(granules(expected)) == mib / granule_bytes);
         }
     }
 }

@@ -18,7 +18,7 @@ namespace plan = sonde::plan;
 plan::Plan parsed(const char* members) {
     return plan::parse_plan(
         std::string(R"({"schema": "sonde-plan/2", "id": "p", "target": {"path": "/tmp"}, )") + members + "}",
-        sonde::runs::capabilities());
+        sonde::runs::list_capabilities());
 }
 
 json resolved_of(const char* members) {
@@ -138,16 +138,16 @@ TEST_CASE("choice_names_have_their_values") {
                     .phases.at(0)
                     .meta;
     };
-    CHECK(meta(R"({"freshness": "as_stat"})").freshness == 0);
-    CHECK(meta(R"({"freshness": "force"})").freshness == 0x2000);  // AT_STATX_FORCE_SYNC
-    CHECK(meta(R"({"freshness": "dont"})").freshness == 0x4000);   // AT_STATX_DONT_SYNC
-    CHECK(meta("{}").fields == 0x7ff);
-    CHECK(meta(R"({"fields": ["basic"]})").fields == 0x7ff);
-    CHECK(meta(R"({"fields": ["all"]})").fields == 0xfff);
-    CHECK(meta(R"({"fields": ["btime", "size"]})").fields == (STATX_BTIME | STATX_SIZE));
-    CHECK(meta(R"({"fields": []})").fields == 0);
-    CHECK(meta(R"({"walk_from": "directory"})").from_directory);
-    CHECK_FALSE(meta(R"({"walk_from": "tree"})").from_directory);
+    CHECK(meta(R"({"freshness": "as_stat"})").statx_sync_flag == 0);
+    CHECK(meta(R"({"freshness": "force"})").statx_sync_flag == 0x2000);  // AT_STATX_FORCE_SYNC
+    CHECK(meta(R"({"freshness": "dont"})").statx_sync_flag == 0x4000);   // AT_STATX_DONT_SYNC
+    CHECK(meta("{}").statx_fields == 0x7ff);
+    CHECK(meta(R"({"fields": ["basic"]})").statx_fields == 0x7ff);
+    CHECK(meta(R"({"fields": ["all"]})").statx_fields == 0xfff);
+    CHECK(meta(R"({"fields": ["btime", "size"]})").statx_fields == (STATX_BTIME | STATX_SIZE));
+    CHECK(meta(R"({"fields": []})").statx_fields == 0);
+    CHECK(meta(R"({"walk_from": "directory"})").walks_run_directory);
+    CHECK_FALSE(meta(R"({"walk_from": "tree"})").walks_run_directory);
     const plan::Plan both = parsed(R"("meta": {"missing": "count"}, "data": {"files": {"mapping": "many", "count": 2}},
         "phases": [{"id": "w", "op": "write", "process": "same",
                     "before": [{"kind": "sync", "need": "required"}, {"kind": "sync", "need": "best_effort"}]},
@@ -164,8 +164,8 @@ TEST_CASE("choice_names_have_their_values") {
     CHECK(both.phases[2].op == plan::Op::stat);  // where a plan has both, the files of data are meant
     CHECK(both.phases[3].op == plan::Op::stat);
     CHECK_FALSE(both.phases[2].meta);
-    CHECK(both.phases[4].meta->go_on);
-    CHECK_FALSE(both.phases[5].meta->go_on);
+    CHECK(both.phases[4].meta->continues_on_missing);
+    CHECK_FALSE(both.phases[5].meta->continues_on_missing);
 }
 
 TEST_CASE("shared_operation_name_means_tree_without_data") {
@@ -186,8 +186,8 @@ TEST_CASE("phase_meta_is_merged_by_table_and_replaces_schedule") {
         "phases": [{"id": "c", "op": "create", "backend": "posix", "verify": "on_read", "meta": {"file": {"write": 30}}},
                    {"id": "s", "op": "stat", "meta": {"paced": {"ramp": true}}}])");
     const plan::Phase& first = resolved.phases[0];
-    CHECK(first.meta->write == 30);
-    CHECK(first.meta->read == 20);
+    CHECK(first.meta->write_bytes == 30);
+    CHECK(first.meta->read_bytes == 20);
     CHECK(first.data.backend == "posix");
     CHECK(first.data.paced.latency == 1000);
     CHECK(first.data.access.transfer == 30);

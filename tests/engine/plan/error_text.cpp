@@ -20,7 +20,7 @@ using sonde::plan::Reader;
 
 /// The error text of `call`; empty when it succeeds.
 template <class Call>
-std::string sentence_of(Call call) {
+std::string error_of_call(Call call) {
     try {
         call();
     } catch (const PlanError& error) {
@@ -31,8 +31,8 @@ std::string sentence_of(Call call) {
     return "";
 }
 
-std::string said_of_text(const std::string& text) {
-    return sentence_of([&] { parse_document(text); });
+std::string error_of_text(const std::string& text) {
+    return error_of_call([&] { parse_document(text); });
 }
 
 }  // namespace
@@ -74,7 +74,7 @@ TEST_CASE("optional_members_are_absent_valid_or_rejected") {
     CHECK(in.object_or_empty("none").members().empty());
     CHECK(in.object("o").members() == std::vector<std::pair<std::string, nlohmann::json>>{{"p", 1}});
     CHECK(Reader(value, "").array("list").at(0).path() == "list[0]");
-    const auto sentence = [&](auto call) { return sentence_of([&] { call(in); }); };
+    const auto sentence = [&](auto call) { return error_of_call([&] { call(in); }); };
     CHECK(sentence([](const Reader& r) { r.integer("n", 8, 9); }) ==
           "plan: x.n is 7, but must be a whole number from 8 to 9");
     CHECK(sentence([](const Reader& r) { r.integer("n", 8, INT64_MAX); }) ==
@@ -102,14 +102,14 @@ TEST_CASE("optional_members_are_absent_valid_or_rejected") {
     CHECK(sentence([](const Reader& r) { r.array("o"); }) ==
           "plan: x.o is {\"p\":1}, but must be a list with at least one entry");
     const nlohmann::json seven = 7;
-    CHECK(sentence_of([&] { Reader(seven, "y").has("z"); }) == "plan: y is 7, but must be an object");
-    CHECK(sentence_of([&] { Reader(seven, "y").reject_unknown_members(); }) == "plan: y is 7, but must be an object");
+    CHECK(error_of_call([&] { Reader(seven, "y").has("z"); }) == "plan: y is 7, but must be an object");
+    CHECK(error_of_call([&] { Reader(seven, "y").reject_unknown_members(); }) == "plan: y is 7, but must be an object");
 }
 
 TEST_CASE("quotes_and_sentences_have_maximum_lengths") {
     const auto sentence = [](const std::string& text) {
         const nlohmann::json value = {{"k", text}};
-        return sentence_of([&] { Reader(value, "").integer("k", 0, 1); });
+        return error_of_call([&] { Reader(value, "").integer("k", 0, 1); });
     };
     CHECK(sentence(std::string(58, 'a')) ==
           "plan: k is \"" + std::string(58, 'a') + "\", but must be a whole number from 0 to 1");
@@ -117,7 +117,7 @@ TEST_CASE("quotes_and_sentences_have_maximum_lengths") {
           "plan: k is \"" + std::string(56, 'a') + "..., but must be a whole number from 0 to 1");
     const auto failed = [](const std::string& complaint) {
         const nlohmann::json value = nlohmann::json::object();
-        return sentence_of([&] { Reader(value, "").fail("k", complaint); });
+        return error_of_call([&] { Reader(value, "").fail("k", complaint); });
     };
     CHECK(failed(std::string(592, 'c')) == "plan: k " + std::string(592, 'c'));
     CHECK(failed(std::string(593, 'c')) == "plan: k " + std::string(592, 'c') + "...");
@@ -132,7 +132,7 @@ TEST_CASE("unknown_name_gets_nearest_or_all_names") {
         const Reader in(value, "");
         in.has("transfer");
         in.has("block");
-        return sentence_of([&] { in.reject_unknown_members({"stride"}); });
+        return error_of_call([&] { in.reject_unknown_members({"stride"}); });
     };
     CHECK(sentence("tranfer") == "plan: tranfer is not known; did you mean transfer?");
     CHECK(sentence("trans") == "plan: trans is not known; did you mean transfer?");
@@ -152,12 +152,12 @@ TEST_CASE("unknown_name_gets_nearest_or_all_names") {
 }
 
 TEST_CASE("duplicate_member_in_one_object_is_rejected") {
-    CHECK(said_of_text(R"({"a": 1, "a": 2})") == "plan: \"a\" is there twice in one object: keep one");
-    CHECK(said_of_text(R"({"b": {"a": 1}, "a": 2, "c": [{"a": 1}, {"a": 2}]})") == "");
-    CHECK(said_of_text(R"({"b": {"a": 1}, "b": 2})") == "plan: \"b\" is there twice in one object: keep one");
-    CHECK(said_of_text(R"({"c": [{"a": 1, "a": 2}]})") == "plan: \"a\" is there twice in one object: keep one");
+    CHECK(error_of_text(R"({"a": 1, "a": 2})") == "plan: \"a\" is there twice in one object: keep one");
+    CHECK(error_of_text(R"({"b": {"a": 1}, "a": 2, "c": [{"a": 1}, {"a": 2}]})") == "");
+    CHECK(error_of_text(R"({"b": {"a": 1}, "b": 2})") == "plan: \"b\" is there twice in one object: keep one");
+    CHECK(error_of_text(R"({"c": [{"a": 1, "a": 2}]})") == "plan: \"a\" is there twice in one object: keep one");
     const std::string name(80, 'n');
-    CHECK(said_of_text("{\"" + name + "\": 1, \"" + name + "\": 2}") ==
+    CHECK(error_of_text("{\"" + name + "\": 1, \"" + name + "\": 2}") ==
           "plan: \"" + std::string(59, 'n') + " is there twice in one object: keep one");
 }
 
@@ -165,36 +165,36 @@ TEST_CASE("document_depth_is_limited_to_64") {
     const auto nested = [](std::size_t levels, const std::string& inside) {
         return std::string(levels, '[') + inside + std::string(levels, ']');
     };
-    CHECK(said_of_text(nested(64, "1")) == "");
-    CHECK(said_of_text(nested(65, "1")) == "the plan is nested more than 64 levels deep: it is not a Sonde plan");
-    CHECK(said_of_text(nested(64, "\"[{\\\"[{\\\\\"")) == "");
-    CHECK(said_of_text(nested(64, "\"\\\\\", [1]")) != "");
-    CHECK(said_of_text(nested(63, "[1], {\"a\": 1}, [2]")) == "");
-    CHECK(said_of_text("[\"\\\"]]]]\", " + nested(63, "1") + "]") == "");
-    CHECK(said_of_text("[\"\\\"]]]]\", " + nested(64, "1") + "]").find("more than 64 levels") != std::string::npos);
-    CHECK(said_of_text("\"abc\\") != "");
+    CHECK(error_of_text(nested(64, "1")) == "");
+    CHECK(error_of_text(nested(65, "1")) == "the plan is nested more than 64 levels deep: it is not a Sonde plan");
+    CHECK(error_of_text(nested(64, "\"[{\\\"[{\\\\\"")) == "");
+    CHECK(error_of_text(nested(64, "\"\\\\\", [1]")) != "");
+    CHECK(error_of_text(nested(63, "[1], {\"a\": 1}, [2]")) == "");
+    CHECK(error_of_text("[\"\\\"]]]]\", " + nested(63, "1") + "]") == "");
+    CHECK(error_of_text("[\"\\\"]]]]\", " + nested(64, "1") + "]").find("more than 64 levels") != std::string::npos);
+    CHECK(error_of_text("\"abc\\") != "");
     CHECK(parse_document("[1, {\"a\": [2]}]").dump() == "[1,{\"a\":[2]}]");
 }
 
 TEST_CASE("json_error_has_line_column_and_toml_hint") {
     const char* const expected = ": something else was expected";
-    CHECK(said_of_text("{\"a\": }") == std::string("the plan is not JSON: line 1, column 7") + expected);
-    CHECK(said_of_text("{\n\"a\": 1,\n  x}") == std::string("the plan is not JSON: line 3, column 3") + expected);
-    CHECK(said_of_text("x") == std::string("the plan is not JSON: line 1, column 1") + expected);
-    CHECK(said_of_text("{\"a\": 1").find("the text ends too early") != std::string::npos);
-    CHECK(said_of_text("{\"a\": 1\n").find("line 2, column 1: the text ends too early") != std::string::npos);
+    CHECK(error_of_text("{\"a\": }") == std::string("the plan is not JSON: line 1, column 7") + expected);
+    CHECK(error_of_text("{\n\"a\": 1,\n  x}") == std::string("the plan is not JSON: line 3, column 3") + expected);
+    CHECK(error_of_text("x") == std::string("the plan is not JSON: line 1, column 1") + expected);
+    CHECK(error_of_text("{\"a\": 1").find("the text ends too early") != std::string::npos);
+    CHECK(error_of_text("{\"a\": 1\n").find("line 2, column 1: the text ends too early") != std::string::npos);
     for (const char* nothing : {"", " ", "\n\t\r "}) {
-        CHECK(said_of_text(nothing) ==
+        CHECK(error_of_text(nothing) ==
               "the plan is empty: it must be a JSON object with the members schema, id, target and phases");
     }
     const auto looks_like_toml = [](const char* text) {
-        return said_of_text(text).ends_with("; it looks like TOML, which `sonde run` reads");
+        return error_of_text(text).ends_with("; it looks like TOML, which `sonde run` reads");
     };
     CHECK(looks_like_toml("id = \"p\"\n[target]\n"));
     CHECK(looks_like_toml("\n\n id = \"p\""));
     CHECK_FALSE(looks_like_toml("{id = 3}"));
     CHECK_FALSE(looks_like_toml("text\nid = 3"));
-    CHECK(said_of_text("{\"a\": 1e999}") == "the plan holds a number beyond what a computer can hold, such as 1e999");
+    CHECK(error_of_text("{\"a\": 1e999}") == "the plan holds a number beyond what a computer can hold, such as 1e999");
 }
 
 TEST_CASE("quantities_at_and_beyond_their_limits") {
@@ -203,21 +203,21 @@ TEST_CASE("quantities_at_and_beyond_their_limits") {
     using sonde::plan::parse_duration;
     using sonde::plan::parse_rate;
     CHECK(parse_duration("3200000000s") == 3'200'000'000'000'000'000);
-    CHECK(sentence_of([] { parse_duration("3200000001s"); }) == "'3200000001s' is longer than a hundred years");
-    CHECK(sentence_of([] { parse_duration("1d"); }) == "'1d' has an unknown unit: use ns, us, ms, s, min or h");
-    CHECK(sentence_of([] { parse_duration("x"); }) == "'x' is not a duration such as 10s or 500ms");
-    CHECK(sentence_of([] { parse_rate(""); }) == "'' is not a rate such as 100MB/s");
-    CHECK(sentence_of([] { parse_rate("s"); }) == "'s' is not a rate such as 100MB/s");
-    CHECK(sentence_of([] { parse_rate("/s"); }) == "'/s' is not a rate such as 100MB/s");
-    CHECK(sentence_of([] { parse_rate("1/s"); }) == "'1/s' has an unknown unit: use for instance MB/s or MiB/s");
-    CHECK(sentence_of([] { parse_rate("0B/s"); }) == "'0B/s' must be more than zero");
-    CHECK(sentence_of([] { parse_bytes("1Q"); }).find("has an unknown unit: use B, kB, MB") != std::string::npos);
-    CHECK(sentence_of([] { parse_bytes("9223372036854775808"); }) ==
+    CHECK(error_of_call([] { parse_duration("3200000001s"); }) == "'3200000001s' is longer than a hundred years");
+    CHECK(error_of_call([] { parse_duration("1d"); }) == "'1d' has an unknown unit: use ns, us, ms, s, min or h");
+    CHECK(error_of_call([] { parse_duration("x"); }) == "'x' is not a duration such as 10s or 500ms");
+    CHECK(error_of_call([] { parse_rate(""); }) == "'' is not a rate such as 100MB/s");
+    CHECK(error_of_call([] { parse_rate("s"); }) == "'s' is not a rate such as 100MB/s");
+    CHECK(error_of_call([] { parse_rate("/s"); }) == "'/s' is not a rate such as 100MB/s");
+    CHECK(error_of_call([] { parse_rate("1/s"); }) == "'1/s' has an unknown unit: use for instance MB/s or MiB/s");
+    CHECK(error_of_call([] { parse_rate("0B/s"); }) == "'0B/s' must be more than zero");
+    CHECK(error_of_call([] { parse_bytes("1Q"); }).find("has an unknown unit: use B, kB, MB") != std::string::npos);
+    CHECK(error_of_call([] { parse_bytes("9223372036854775808"); }) ==
           "'9223372036854775808' is more than a file can hold");
-    CHECK(sentence_of([] { parse_bytes("9223372036854775807.5"); }) ==
+    CHECK(error_of_call([] { parse_bytes("9223372036854775807.5"); }) ==
           "'9223372036854775807.5' is not a whole number of bytes");
     CHECK(parse_bytes("8191.9990234375PiB") == (8192ULL << 50U) - (1ULL << 40U));
-    CHECK(sentence_of([] { parse_bytes("0.0000000000000000000000000001PiB"); }) ==
+    CHECK(error_of_call([] { parse_bytes("0.0000000000000000000000000001PiB"); }) ==
           "'0.0000000000000000000000000001PiB' is not a whole number of bytes");
     CHECK(parse_bytes("1.0000000000000000000000000000PiB") == 1ULL << 50U);
     CHECK(parse_bytes("1.") == 1);

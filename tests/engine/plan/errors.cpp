@@ -15,7 +15,7 @@ using sonde::plan::PlanError;
 
 namespace {
 
-json good() {
+json make_valid_plan() {
     return json::parse(R"({
         "schema": "sonde-plan/2", "id": "p", "target": {"path": "/tmp"},
         "data": {"access": {"transfer": "4KiB", "block": "1MiB", "segments": 2}},
@@ -23,49 +23,49 @@ json good() {
 }
 
 /// The refusal of a good plan with `value` put at `pointer`; empty when it is accepted.
-std::string refusal(const char* pointer, const json& value) {
-    json plan = good();
+std::string error_of_member(const char* pointer, const json& value) {
+    json plan = make_valid_plan();
     plan[json::json_pointer(pointer)] = value;
     try {
-        parse_plan(plan.dump(), sonde::runs::capabilities());
+        parse_plan(plan.dump(), sonde::runs::list_capabilities());
     } catch (const PlanError& error) {
         return error.what();
     }
     return "";
 }
 
-std::string text_refusal(const std::string& text) {
+std::string error_of_plan_text(const std::string& text) {
     try {
-        parse_plan(text, sonde::runs::capabilities());
+        parse_plan(text, sonde::runs::list_capabilities());
     } catch (const PlanError& error) {
         return error.what();
     }
     return "";
 }
 
-struct Wrong {
+struct RejectedMember {
     const char* pointer;
     json value;
-    const char* says;  ///< part of the sentence
+    const char* expected_text;  ///< part of the sentence
 };
 
 }  // namespace
 
 TEST_CASE("valid_plan_has_explicit_and_default_values") {
-    const Plan plan = parse_plan(good().dump(), sonde::runs::capabilities());
+    const Plan plan = parse_plan(make_valid_plan().dump(), sonde::runs::list_capabilities());
     CHECK(plan.phases.size() == 2);
     CHECK(plan.phases[0].data.access.transfer == 4096);
     CHECK(plan.phases[0].data.access.segments == 2);
     CHECK(plan.phases[0].data.backend == "posix");
-    CHECK(plan.phases[0].open == sonde::plan::Open::truncate);
-    CHECK(plan.phases[1].open == sonde::plan::Open::overwrite);
+    CHECK(plan.phases[0].open == sonde::plan::OpenMode::truncate);
+    CHECK(plan.phases[1].open == sonde::plan::OpenMode::overwrite);
     CHECK(plan.tasks.processes == 1);
     CHECK(plan.observe.slice == 1'000'000);
     CHECK(plan.observe.max_slices == 512);
 }
 
 TEST_CASE("wrong_member_is_reported_with_path") {
-    const Wrong table[] = {
+    const RejectedMember table[] = {
         {"/schema", "sonde-plan/3", "schema is \"sonde-plan/3\", but this engine reads \"sonde-plan/2\""},
         {"/id", "", "id is \"\", but must be 1 to 100 letters"},
         {"/id", "../x", "id is \"../x\""},
@@ -112,96 +112,96 @@ TEST_CASE("wrong_member_is_reported_with_path") {
         {"/observe", {{"max_slices", 3}}, "max_slices is 3"},
         {"/limits", {{"time", 0}}, "limits.time must be more than zero"},
     };
-    for (const Wrong& wrong : table) {
-        const std::string sentence = refusal(wrong.pointer, wrong.value);
+    for (const RejectedMember& wrong : table) {
+        const std::string sentence = error_of_member(wrong.pointer, wrong.value);
         CAPTURE(wrong.pointer);
         CAPTURE(wrong.value.dump());
         CAPTURE(sentence);
         CHECK(sentence.rfind("plan: ", 0) == 0);
-        CHECK(sentence.find(wrong.says) != std::string::npos);
+        CHECK(sentence.find(wrong.expected_text) != std::string::npos);
         CHECK(sentence.find('\n') == std::string::npos);
     }
 }
 
 TEST_CASE("offsets_beyond_largest_file_are_rejected") {
-    json plan = good();
+    json plan = make_valid_plan();
     plan["data"]["access"] = {
         {"transfer", "1MiB"}, {"block", "1MiB"}, {"segments", 1'000'000}, {"order", "stride"}, {"stride", "1PiB"}};
-    CHECK(text_refusal(plan.dump()).find("largest file") != std::string::npos);
+    CHECK(error_of_plan_text(plan.dump()).find("largest file") != std::string::npos);
     plan["data"]["access"] = {{"transfer", 1}, {"block", 1}, {"segments", 3'000'000'000'000LL}, {"gap", "1PiB"}};
-    CHECK(text_refusal(plan.dump()).find("largest file") != std::string::npos);
+    CHECK(error_of_plan_text(plan.dump()).find("largest file") != std::string::npos);
     plan["data"]["access"] = {{"transfer", 1}, {"block", 1}, {"segments", 1}, {"offset", "4095PiB"}};
     plan["tasks"] = {{"threads", 4096}, {"processes", 65'536}};
     plan["data"]["files"] = {{"mapping", "shared"}};
     plan["data"]["access"]["gap"] = "4PiB";
-    CHECK(text_refusal(plan.dump()).find("largest file") != std::string::npos);
+    CHECK(error_of_plan_text(plan.dump()).find("largest file") != std::string::npos);
 }
 
 TEST_CASE("timed_phase_on_timeless_storage_is_rejected") {
-    json plan = good();
+    json plan = make_valid_plan();
     plan["data"]["backend"] = "paced";
     plan["phases"][0]["stop"] = {{"time", "1s"}};
-    CHECK(text_refusal(plan.dump()).find("paced") != std::string::npos);
+    CHECK(error_of_plan_text(plan.dump()).find("paced") != std::string::npos);
     plan["phases"][0]["stop"] = {{"min_time", "1s"}};
-    CHECK(text_refusal(plan.dump()).find("paced") != std::string::npos);
+    CHECK(error_of_plan_text(plan.dump()).find("paced") != std::string::npos);
     plan["data"]["paced"] = {{"latency", "1us"}};
-    CHECK(text_refusal(plan.dump()) == "");
+    CHECK(error_of_plan_text(plan.dump()) == "");
 }
 
 TEST_CASE("first_done_with_virtual_clock_is_rejected") {
-    json plan = good();
+    json plan = make_valid_plan();
     plan["data"]["backend"] = "paced";
     plan["data"]["paced"] = {{"rate", "1MB/s"}};
     plan["tasks"] = {{"threads", 2}};
     plan["phases"][0]["stop"] = {{"first_done", true}};
-    CHECK(text_refusal(plan.dump()).find("stop.first_done") != std::string::npos);
+    CHECK(error_of_plan_text(plan.dump()).find("stop.first_done") != std::string::npos);
     plan["data"]["paced"]["virtual_clock"] = false;
-    CHECK(text_refusal(plan.dump()) == "");
+    CHECK(error_of_plan_text(plan.dump()) == "");
 }
 
 TEST_CASE("reading_replaced_data_is_rejected") {
-    json plan = good();
+    json plan = make_valid_plan();
     plan["data"]["files"] = {{"mapping", "many"}, {"count", 4}};
     plan["phases"] = json::parse(R"([{"id": "a", "op": "write"}, {"id": "b", "op": "write", "files": [0, 1]},
                                      {"id": "r", "op": "read", "data_of": "a"}])");
-    CHECK(text_refusal(plan.dump()) ==
+    CHECK(error_of_plan_text(plan.dump()) ==
           "plan: phases[2].data_of names \"a\", but phase \"b\" makes the files anew before: name that one, or give it "
           "open = \"overwrite\"");
     plan["phases"][2]["files"] = {2, 3};
-    CHECK(text_refusal(plan.dump()) == "");
+    CHECK(error_of_plan_text(plan.dump()) == "");
     plan["phases"][2]["files"] = {3, 1};
-    CHECK(text_refusal(plan.dump()) != "");
+    CHECK(error_of_plan_text(plan.dump()) != "");
     plan["phases"][1]["open"] = "overwrite";
-    CHECK(text_refusal(plan.dump()) == "");
+    CHECK(error_of_plan_text(plan.dump()) == "");
     plan["phases"][1]["op"] = "rewrite";
-    CHECK(text_refusal(plan.dump()) == "");
+    CHECK(error_of_plan_text(plan.dump()) == "");
 }
 
 TEST_CASE("invalid_json_is_reported_with_position") {
-    CHECK(text_refusal("").find("the plan is empty") != std::string::npos);
-    CHECK(text_refusal("{\"schema\": }").find("not JSON: line 1, column 12") != std::string::npos);
-    CHECK(text_refusal("[]").find("must be a JSON object") != std::string::npos);
-    CHECK(text_refusal("{\"schema\": 1e999}").find("number beyond") != std::string::npos);
-    CHECK(text_refusal(std::string(100'000, '[')).find("nested more than 64 levels") != std::string::npos);
-    CHECK(text_refusal("{\"schema\":\"sonde-plan/2\",\"id\":\"\xff\xfe\"}") != "");
+    CHECK(error_of_plan_text("").find("the plan is empty") != std::string::npos);
+    CHECK(error_of_plan_text("{\"schema\": }").find("not JSON: line 1, column 12") != std::string::npos);
+    CHECK(error_of_plan_text("[]").find("must be a JSON object") != std::string::npos);
+    CHECK(error_of_plan_text("{\"schema\": 1e999}").find("number beyond") != std::string::npos);
+    CHECK(error_of_plan_text(std::string(100'000, '[')).find("nested more than 64 levels") != std::string::npos);
+    CHECK(error_of_plan_text("{\"schema\":\"sonde-plan/2\",\"id\":\"\xff\xfe\"}") != "");
 }
 
 TEST_CASE("quoted_plan_text_has_no_control_characters") {
-    const std::string sentence = refusal("/data/verify", "on\nread\x1b[2J");
+    const std::string sentence = error_of_member("/data/verify", "on\nread\x1b[2J");
     CHECK(sentence != "");
     CHECK(std::none_of(sentence.begin(), sentence.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }));
 }
 
 TEST_CASE("phase_access_is_merged_and_errors_name_the_phase") {
-    json plan = good();
+    json plan = make_valid_plan();
     plan["phases"][1]["access"] = {{"transfer", "64KiB"}, {"volume", "10MiB"}, {"order", "random_permute"}};
-    const Plan read = parse_plan(plan.dump(), sonde::runs::capabilities());
+    const Plan read = parse_plan(plan.dump(), sonde::runs::list_capabilities());
     CHECK(read.phases[1].data.access.transfer == 65'536);
     CHECK(read.phases[1].data.access.block == 1U << 20U);  // the phase names none, so the plan's stays
     CHECK_FALSE(read.phases[1].data.access.segments);
     CHECK(read.phases[1].data.access.volume->bytes == 10U << 20U);
     CHECK(read.phases[0].data.access.transfer == 4096);
     plan["phases"][1]["access"] = {{"tranfer", "64KiB"}};
-    CHECK(text_refusal(plan.dump()).find("phases[1].access.tranfer is not known; did you mean transfer?") !=
+    CHECK(error_of_plan_text(plan.dump()).find("phases[1].access.tranfer is not known; did you mean transfer?") !=
           std::string::npos);
 }

@@ -5,38 +5,38 @@
 using nlohmann::json;
 using sonde::tests::Changes;
 using sonde::tests::data_plan;
+using sonde::tests::error_of;
 using sonde::tests::many_plan;
-using sonde::tests::said_of;
 using sonde::tests::tree_plan;
 
 namespace {
 
-/// A member that may be `good`, and not `bad`: then the sentence begins with its name (where the plan's part is
-/// read), or has `says` in it.
-struct Border {
+/// A member and values of it. The error of a rejected value begins with the member's name where the plan's part is
+/// read; in any case it contains `expected_text`.
+struct MemberLimit {
     const char* pointer;
-    std::vector<json> good, bad;
-    const char* says;
+    std::vector<json> accepted_values, rejected_values;
+    const char* expected_text;
 };
 
-void hold_borders(const json& plan, const std::vector<Border>& borders, const Changes& other_changes = {}) {
+void check_limits(const json& plan, const std::vector<MemberLimit>& borders, const Changes& other_changes = {}) {
     const auto sentence_for = [&](const char* pointer, const json& value) {
         Changes changes = other_changes;
         changes.emplace_back(pointer, value);
-        return said_of(plan, changes);
+        return error_of(plan, changes);
     };
-    for (const Border& border : borders) {
+    for (const MemberLimit& border : borders) {
         CAPTURE(border.pointer);
-        for (const json& value : border.good) {
+        for (const json& value : border.accepted_values) {
             CAPTURE(value.dump(-1, ' ', true));
             CHECK(sentence_for(border.pointer, value) == "");
         }
-        for (const json& value : border.bad) {
+        for (const json& value : border.rejected_values) {
             CAPTURE(value.dump(-1, ' ', true));
             const std::string sentence = sentence_for(border.pointer, value);
             CAPTURE(sentence);
             CHECK(sentence.rfind("plan: ", 0) == 0);
-            CHECK(sentence.find(border.says) != std::string::npos);
+            CHECK(sentence.find(border.expected_text) != std::string::npos);
         }
     }
 }
@@ -55,7 +55,7 @@ std::vector<json> no_plain_names() {
 
 TEST_CASE("limits_of_identifiers_target_tasks_observation") {
     const std::string hundred(100, 'i');
-    hold_borders(
+    check_limits(
         data_plan(),
         {{"/id", {hundred, "a.b_c-9", "-x"}, {hundred + "i", ".x", "a b", "a/b", "a\xc3\xa4", 7}, "id is "},
          {"/id", {}, {7}, "but must be text"},
@@ -93,7 +93,7 @@ TEST_CASE("limits_of_identifiers_target_tasks_observation") {
 }
 
 TEST_CASE("limits_of_file_names_and_access") {
-    hold_borders(
+    check_limits(
         data_plan(),
         {{"/data/files/name", plain_names(), no_plain_names(), "data.files.name must be a plain file name"},
          {"/data/files/suffix", {""}, {"a/b", with_nul}, "data.files.suffix must be the end of a file name"},
@@ -112,48 +112,48 @@ TEST_CASE("limits_of_file_names_and_access") {
           {4096, 64 << 20},
           {0, 2048, 4095, 6000, 128 << 20},
           "data.payload.period must be a power of two from 4 KiB to 64 MiB"}});
-    hold_borders(many_plan(), {{"/data/files/count", {1, 100'000'000}, {0, 100'000'001}, "data.files.count is"}});
-    hold_borders(data_plan(),
+    check_limits(many_plan(), {{"/data/files/count", {1, 100'000'000}, {0, 100'000'001}, "data.files.count is"}});
+    check_limits(data_plan(),
                  {{"/data/files/group_size", {1, 1 << 24}, {0, (1 << 24) + 1}, "data.files.group_size is"}},
                  {{"/data/files/mapping", "per_group"}});
-    hold_borders(data_plan(), {{"/data/io/queue_depth", {1, 4096}, {0, 4097}, "data.io.queue_depth is"}},
+    check_limits(data_plan(), {{"/data/io/queue_depth", {1, 4096}, {0, 4097}, "data.io.queue_depth is"}},
                  {{"/data/backend", "io_uring"}});
-    hold_borders(data_plan(), {{"/data/access/within", {4096, 1 << 30}, {0, 4095, 4097}, "data.access.within is"}},
+    check_limits(data_plan(), {{"/data/access/within", {4096, 1 << 30}, {0, 4095, 4097}, "data.access.within is"}},
                  {{"/data/access/order", "random_replace"}});
     json existing = data_plan();
     existing["target"]["use_existing"] = true;
     existing["data"]["files"] = {{"mapping", "per_task"}};
-    hold_borders(existing, {{"/data/files/paths",
+    check_limits(existing, {{"/data/files/paths",
                              {{"a"}, {"/a/b", "c"}, json::array()},
                              {{""}, {"a/"}, {with_nul}},
                              "which does not name a file"}});
     json mixed = data_plan();
     mixed["phases"][1] = {{"id", "m"}, {"op", "mixed"}};
-    hold_borders(mixed, {{"/phases/1/access/read_ratio", {0, 1, 0.5}, {-0.001, 1.001, "x"}, "access.read_ratio is"}});
+    check_limits(mixed, {{"/phases/1/access/read_ratio", {0, 1, 0.5}, {-0.001, 1.001, "x"}, "access.read_ratio is"}});
 }
 
 TEST_CASE("limits_of_volume_and_sizes") {
     constexpr std::uint64_t largest = 1ULL << 62U;
     json plan = data_plan();
     plan["data"]["access"] = {{"transfer", 4096}, {"volume", 1}};
-    const Border beyond[] = {
+    const MemberLimit beyond[] = {
         {"/data/access/block", {largest - 4096}, {largest}, "data.access reaches beyond the largest file (4 EiB)"},
         {"/data/access/gap", {largest - 1}, {largest}, "data.access reaches beyond the largest file (4 EiB)"},
         {"/data/access/offset", {largest - 1}, {largest}, "data.access reaches beyond the largest file (4 EiB)"}};
-    for (const Border& border : beyond) {
-        hold_borders(plan, {border});
-        const std::string sentence = said_of(plan, {{border.pointer, border.bad[0]}});
+    for (const MemberLimit& border : beyond) {
+        check_limits(plan, {border});
+        const std::string sentence = error_of(plan, {{border.pointer, border.rejected_values[0]}});
         CHECK(sentence.ends_with("(4 EiB)"));  // not for the number of segments, of which the plan says nothing
     }
-    hold_borders(plan, {{"/data/access/stride", {4096, largest - 1}, {largest, 4095}, "data.access"}},
+    check_limits(plan, {{"/data/access/stride", {4096, largest - 1}, {largest, 4095}, "data.access"}},
                  {{"/data/access/order", "stride"}});
-    hold_borders(plan, {{"/data/access/volume/x", {0.001, 1e6}, {0, -1, 1.1e6}, "data.access.volume.x"}},
+    check_limits(plan, {{"/data/access/volume/x", {0.001, 1e6}, {0, -1, 1.1e6}, "data.access.volume.x"}},
                  {{"/data/access/volume", {{"of", "node_memory"}}}});
-    hold_borders(plan, {{"/data/access/volume/bytes", {1, "1PiB"}, {0, -1, "x"}, "data.access.volume"}},
+    check_limits(plan, {{"/data/access/volume/bytes", {1, "1PiB"}, {0, -1, "x"}, "data.access.volume"}},
                  {{"/data/access/volume", {{"per", "total"}}}});
-    CHECK(said_of(plan, {{"/data/access/volume", {{"per", "total"}}}}) ==
+    CHECK(error_of(plan, {{"/data/access/volume", {{"per", "total"}}}}) ==
           "plan: data.access.volume.bytes is missing: say how many, or use of = \"node_memory\"");
-    CHECK(said_of(plan, {{"/data/access/volume", {{"of", "node_memory"}, {"bytes", 0}}}}) == "");
+    CHECK(error_of(plan, {{"/data/access/volume", {{"of", "node_memory"}, {"bytes", 0}}}}) == "");
 }
 
 TEST_CASE("segment_limit_with_gap_offset_stride") {
@@ -163,7 +163,7 @@ TEST_CASE("segment_limit_with_gap_offset_stride") {
         plan["data"] = {{"files", {{"mapping", "per_task"}}}, {"access", access}};
         const auto fits = [&](std::uint64_t number) {
             plan["data"]["access"]["segments"] = number;
-            const std::string sentence = said_of(plan, {});
+            const std::string sentence = error_of(plan, {});
             CHECK((sentence.empty() || sentence ==
                                            "plan: data.access reaches beyond the largest file (4 EiB): check segments, "
                                            "stride, gap and offset"));
@@ -180,7 +180,7 @@ TEST_CASE("segment_limit_with_gap_offset_stride") {
 }
 
 TEST_CASE("limits_of_paced_backend") {
-    hold_borders(
+    check_limits(
         data_plan(),
         {{"/data/paced/latency", {"3600000000000ns"}, {"3600000000001ns"}, "latency must be at most 1 h"},
          {"/data/paced/fail_errno", {1, 133}, {0, 134}, "data.paced.fail_errno is"},
@@ -197,12 +197,12 @@ TEST_CASE("limits_of_paced_backend") {
            json::parse(R"([{"at": 0, "rate": 5}, {"at": 2, "rate": 6}, {"at": 2, "rate": 6}])"),
            json::parse(R"([{"at": 0, "rate": 5}, {"at": 2, "rate": 6}, {"at": 1, "rate": 6}])")},
           "data.paced.schedule must begin at 0 and have ascending times"}});
-    CHECK(said_of(data_plan(), {{"/data/paced", json::parse(R"({"rate": 5, "schedule": [{"at": 0, "rate": 5}]})")}}) ==
+    CHECK(error_of(data_plan(), {{"/data/paced", json::parse(R"({"rate": 5, "schedule": [{"at": 0, "rate": 5}]})")}}) ==
           "plan: data.paced.schedule and rate exclude each other: keep one");
 }
 
 TEST_CASE("limits_of_phases_and_treatments") {
-    hold_borders(
+    check_limits(
         data_plan(),
         {{"/phases/0/shift/n", {-(1 << 30), 1 << 30}, {-(1 << 30) - 1, (1 << 30) + 1}, "phases[0].shift.n is"},
          {"/phases/0/shift/seed", {0}, {-1}, "phases[0].shift.seed is"},
@@ -223,13 +223,13 @@ TEST_CASE("limits_of_phases_and_treatments") {
           "plan: phases[0].before[0]."},
          {"/phases/0/id", {"a"}, {"", "a b"}, "phases[0].id is"},
          {"/phases/1/op", {"reread"}, {"x", 7}, "phases[1]."}});
-    hold_borders(
+    check_limits(
         many_plan(),
         {{"/phases/1/files", {{0}, {0, 3}}, {{-1}, {4}, {1LL << 31U}, json::array(), "x"}, "phases[1].files"}});
 }
 
 TEST_CASE("limits_of_trees_and_names") {
-    hold_borders(
+    check_limits(
         tree_plan(),
         {{"/meta/names/branch", plain_names(), no_plain_names(), "meta.names.branch must be a plain name"},
          {"/meta/names/file", plain_names(), no_plain_names(), "meta.names.file must be a plain name"},
@@ -248,28 +248,28 @@ TEST_CASE("limits_of_trees_and_names") {
          {"/meta/file/read", {0, 1 << 30}, {(1 << 30) + 1}, "meta.file.read is more than 1 GiB"},
          {"/meta/lookup/fields", {json::array(), {"mode", "btime"}}, {{"modes"}, {3}}, "meta.lookup.fields holds"},
          {"/meta/verify", {"none"}, {"x"}, "verify is"}});
-    hold_borders(tree_plan(),
+    check_limits(tree_plan(),
                  {{"/meta/tree/home_shift", {-(1 << 24), 1 << 24}, {-(1 << 24) - 1, (1 << 24) + 1}, "home_shift is"}},
                  {{"/meta/tree/scope", "per_task"}});
     json empty = tree_plan();
     empty["phases"] = json::parse(R"([{"id": "m", "op": "mktree"}])");
-    CHECK(said_of(empty, {{"/meta/tree", json::object()}}) == "");  // a tree without items can be made
-    hold_borders(empty,
+    CHECK(error_of(empty, {{"/meta/tree", json::object()}}) == "");  // a tree without items can be made
+    check_limits(empty,
                  {{"/meta/tree/branching", {999'999'999}, {1'000'000'000}, "meta.tree.depth and branching make"}},
                  {{"/meta/tree", {{"depth", 1}}}});
-    hold_borders(empty, {{"/meta/tree/items_per_dir", {500'000'000'000}, {500'000'000'001}, "items a task"}},
+    check_limits(empty, {{"/meta/tree/items_per_dir", {500'000'000'000}, {500'000'000'001}, "items a task"}},
                  {{"/meta/tree", {{"copies", 2}}}});
-    hold_borders(empty, {{"/meta/tree/items_per_dir", {250'000'000'000}, {250'000'000'001}, "items a task"}},
+    check_limits(empty, {{"/meta/tree/items_per_dir", {250'000'000'000}, {250'000'000'001}, "items a task"}},
                  {{"/meta/tree", {{"depth", 1}, {"branching", 3}}}});
-    hold_borders(
+    check_limits(
         empty,
         {{"/meta/tree/items_per_task", {0, 18}, {1, 17, 19, -1, 1'000'000'000'001}, "meta.tree.items_per_task is"}},
         {{"/meta/tree", {{"depth", 2}, {"branching", 3}, {"leaf_only", true}, {"copies", 2}}}});
-    CHECK(said_of(tree_plan(), {{"/meta/tree/depth", 319}}) ==
+    CHECK(error_of(tree_plan(), {{"/meta/tree/depth", 319}}) ==
           "plan: meta.tree.depth is 319, so paths would be longer than the 4096 B that the system allows: at most 318 "
           "levels with these names");
     const json windows = {{"first", 0}, {"count", 0}};
-    hold_borders(tree_plan(),
+    check_limits(tree_plan(),
                  {{"/phases/2/meta/window/first", {0, 10}, {11, -1}, "window"},
                   {"/phases/2/meta/window/count", {0, 10}, {11, -1}, "window"}},
                  {{"/phases/2/meta", {{"window", windows}, {"lookup", {{"paths", "full"}}}}}});
@@ -278,7 +278,7 @@ TEST_CASE("limits_of_trees_and_names") {
 TEST_CASE("limits_of_entry_filters") {
     json walk = tree_plan();
     walk["phases"][2] = {{"id", "f"}, {"op", "walk"}, {"meta", {{"find", {{"type", "file"}}}}}};
-    hold_borders(walk, {{"/phases/2/meta/find/name",
+    check_limits(walk, {{"/phases/2/meta/find/name",
                          {"", std::string(255, 'x')},
                          {std::string(256, 'x'), "a/b", with_nul},
                          "find.name must be a pattern of at most 255 bytes"},
@@ -288,8 +288,8 @@ TEST_CASE("limits_of_entry_filters") {
                         {"/phases/2/meta/find/newer_than", {0, 9e9}, {-0.1, 9.00001e9, "x"}, "find.newer_than is"},
                         {"/phases/2/meta/find/newer_than_file", {"x"}, {""}, "find.newer_than_file is empty"}});
     for (const char* condition : {"size", "size_min", "size_max", "newer_than"}) {
-        CHECK(said_of(walk, {{"/phases/2/meta/find", {{condition, 0}}}}) == "");  // each is one, also with a zero
+        CHECK(error_of(walk, {{"/phases/2/meta/find", {{condition, 0}}}}) == "");  // each is one, also with a zero
     }
-    CHECK(said_of(walk, {{"/phases/2/meta/find/nam", "x"}}).ends_with("is not known; did you mean name?"));
-    CHECK(said_of(walk, {{"/phases/2/meta/find", {{"size", 1}, {"sizemax", 1}}}}).ends_with("did you mean size_max?"));
+    CHECK(error_of(walk, {{"/phases/2/meta/find/nam", "x"}}).ends_with("is not known; did you mean name?"));
+    CHECK(error_of(walk, {{"/phases/2/meta/find", {{"size", 1}, {"sizemax", 1}}}}).ends_with("did you mean size_max?"));
 }

@@ -3,12 +3,12 @@
 #include "rejected_plans.hpp"
 
 using nlohmann::json;
+using sonde::tests::check_rejections;
 using sonde::tests::cycle_plan;
 using sonde::tests::data_plan;
 using sonde::tests::duplex_plan;
-using sonde::tests::hold;
+using sonde::tests::error_of;
 using sonde::tests::many_plan;
-using sonde::tests::said_of;
 using sonde::tests::tree_plan;
 
 namespace {
@@ -30,12 +30,12 @@ json sizes_of(std::uint64_t first, double first_percent, std::uint64_t second, d
 
 TEST_CASE("base_plans_are_valid") {
     for (const json& plan : {data_plan(), many_plan(), duplex_plan(), tree_plan(), cycle_plan()}) {
-        CHECK(said_of(plan, {}) == "");
+        CHECK(error_of(plan, {}) == "");
     }
 }
 
 TEST_CASE("access_rules") {
-    hold({
+    check_rejections({
         {data_plan(), {{"/data/access/transfer", 0}}, "must be from 1 B to 1 GiB", {{"/data/access/transfer", 1}}},
         {data_plan(),
          {{"/data/access", {{"transfer", (1 << 30) + 1}}}},
@@ -119,7 +119,7 @@ TEST_CASE("block_limit_for_each_mapping") {
         plan["data"] = {{"files", files},
                         {"access", {{"transfer", 1}, {"block", 1ULL << 40U}, {"segments", segments}}}};
         plan["tasks"] = tasks;
-        return said_of(plan, {}).empty();
+        return error_of(plan, {}).empty();
     };
     // 4 EiB hold 4 Mi blocks of 1 TiB, less what the sharers take.
     constexpr std::uint64_t most = 1ULL << 22U;
@@ -140,7 +140,7 @@ TEST_CASE("block_limit_for_each_mapping") {
 
 TEST_CASE("file_backend_and_open_rules") {
     const json mpi = "mpiio";
-    hold({
+    check_rejections({
         {data_plan(), {{"/data/files", {{"group_size", 2}}}}, "group_size is only used with", {}},
         {data_plan(),
          {{"/data/files", {{"mapping", "shared"}, {"directories", "per_task"}}}},
@@ -234,7 +234,7 @@ TEST_CASE("rules_of_files_in_place") {
     };
     const json single_path = {{"mapping", "shared"}, {"paths", {"/tmp/a"}}};
     const json two = {{"mapping", "per_task"}, {"paths", {"/tmp/a", "/tmp/b"}}};
-    hold({
+    check_rejections({
         {in_place(single_path), {{"/data/files/mapping", "per_node"}}, "paths goes with mapping", {}},
         {in_place(single_path), {{"/data/files/mapping", "many"}}, "paths goes with mapping", {}},
         {in_place(two), {{"/data/files/mapping", "shared"}}, "with more than one path needs", {}},
@@ -252,7 +252,7 @@ TEST_CASE("rules_of_files_across_directories") {
     across["data"]["files"] = {{"mapping", "per_task"}, {"across", {"/a", "/b"}}};
     const json several_files = {{"mapping", "many"}, {"count", 2}, {"across", {"/a"}}};
     const json group = {{"mapping", "per_group"}, {"group_size", 2}, {"across", {"/a"}}};
-    hold({
+    check_rejections({
         {across, {{"/data/files/mapping", "shared"}}, "deals out the files of tasks", {{"/data/files", several_files}}},
         {across, {{"/data/files/mapping", "per_node"}}, "deals out the files of tasks", {{"/data/files", group}}},
         {across,

@@ -3,10 +3,10 @@
 #include "rejected_plans.hpp"
 
 using nlohmann::json;
+using sonde::tests::check_rejections;
 using sonde::tests::data_plan;
 using sonde::tests::duplex_plan;
-using sonde::tests::hold;
-using sonde::tests::said_of;
+using sonde::tests::error_of;
 using sonde::tests::tree_plan;
 
 namespace {
@@ -19,7 +19,7 @@ json streams(const char* first, const char* second) {
 }  // namespace
 
 TEST_CASE("stop_and_treatment_rules") {
-    hold({
+    check_rejections({
         {data_plan(),
          {{"/phases/0/stop", {{"stonewall", "1s"}, {"min_time", "1001ms"}}}},
          "is longer than stop.stonewall",
@@ -59,7 +59,7 @@ TEST_CASE("stop_and_treatment_rules") {
 }
 
 TEST_CASE("stream_verification_and_source_rules") {
-    hold({
+    check_rejections({
         {duplex_plan(), {{"/phases/1/streams/0/op", "write"}}, "must be two: one that writes", {}},
         {duplex_plan(),
          {{"/phases/1/streams", streams("first_half", "first_half")}},
@@ -107,7 +107,7 @@ TEST_CASE("shift_rules") {
         if (active > 0) {
             plan["tasks"] = {{"threads", 4}, {"active", active}};
         }
-        return said_of(plan, {});
+        return error_of(plan, {});
     };
     const json list = {{"by", "list"}, {"owners", {1, 0}}};
     CHECK(shifted(list, 0) == "");
@@ -118,16 +118,17 @@ TEST_CASE("shift_rules") {
     CHECK(shifted({{"by", "tasks"}, {"owners", {1, 0}}}, 0).find("goes with by = \"list\"") != std::string::npos);
     json plan = data_plan();
     plan["phases"][1] = {{"id", "x"}, {"op", "remove"}, {"shift", {{"by", "random"}}}};
-    CHECK(said_of(plan, {}).find("may let two tasks remove the same file") != std::string::npos);
+    CHECK(error_of(plan, {}).find("may let two tasks remove the same file") != std::string::npos);
     plan["phases"][1]["shift"] = list;
-    CHECK(said_of(plan, {}).find("may let two tasks remove the same file") != std::string::npos);
+    CHECK(error_of(plan, {}).find("may let two tasks remove the same file") != std::string::npos);
     plan["phases"][1]["shift"] = {{"by", "permute"}};
-    CHECK(said_of(plan, {}) == "");
-    CHECK(said_of(tree_plan(), {{"/phases/1/shift/by", "tasks"}}).find("is for what comes after") != std::string::npos);
+    CHECK(error_of(plan, {}) == "");
+    CHECK(error_of(tree_plan(), {{"/phases/1/shift/by", "tasks"}}).find("is for what comes after") !=
+          std::string::npos);
     json tree = tree_plan();
     tree["phases"][2]["op"] = "remove";
-    CHECK(said_of(tree, {{"/phases/2/shift/by", "random"}}).find("lets two tasks change the same item") !=
+    CHECK(error_of(tree, {{"/phases/2/shift/by", "random"}}).find("lets two tasks change the same item") !=
           std::string::npos);
-    CHECK(said_of(tree, {{"/phases/2/shift/by", "permute"}}) == "");
-    CHECK(said_of(tree_plan(), {{"/phases/2/shift/by", "random"}}) == "");
+    CHECK(error_of(tree, {{"/phases/2/shift/by", "permute"}}) == "");
+    CHECK(error_of(tree_plan(), {{"/phases/2/shift/by", "random"}}) == "");
 }

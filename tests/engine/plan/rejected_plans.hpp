@@ -54,32 +54,32 @@ inline json cycle_plan() {
 }
 
 /// The error text of a plan with these members; empty when it is accepted.
-inline std::string said_of(json plan, const Changes& changes) {
+inline std::string error_of(json plan, const Changes& changes) {
     for (const auto& [pointer, value] : changes) {
         plan[json::json_pointer(pointer)] = value;
     }
     try {
-        sonde::plan::parse_plan(plan.dump(), sonde::runs::capabilities());
+        sonde::plan::parse_plan(plan.dump(), sonde::runs::list_capabilities());
     } catch (const sonde::plan::PlanError& error) {
         return error.what();
     }
     return "";
 }
 
-struct Rule {
+struct RejectionCase {
     json plan;
-    Changes wrong;
-    const char* says;
-    Changes right;  ///< as near to the border as can be
+    Changes rejected_changes;
+    const char* expected_text;
+    Changes accepted_changes;  ///< as near to the border as can be
 };
 
-inline void hold(const std::vector<Rule>& rules) {
-    for (const Rule& rule : rules) {
-        CAPTURE(rule.says);
-        const std::string sentence = said_of(rule.plan, rule.wrong);
+inline void check_rejections(const std::vector<RejectionCase>& rules) {
+    for (const RejectionCase& rule : rules) {
+        CAPTURE(rule.expected_text);
+        const std::string sentence = error_of(rule.plan, rule.rejected_changes);
         CAPTURE(sentence);
-        CHECK(sentence.find(rule.says) != std::string::npos);
-        CHECK(said_of(rule.plan, rule.right) == "");
+        CHECK(sentence.find(rule.expected_text) != std::string::npos);
+        CHECK(error_of(rule.plan, rule.accepted_changes) == "");
     }
 }
 

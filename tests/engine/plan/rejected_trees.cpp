@@ -3,15 +3,15 @@
 #include "rejected_plans.hpp"
 
 using nlohmann::json;
+using sonde::tests::check_rejections;
 using sonde::tests::cycle_plan;
 using sonde::tests::data_plan;
-using sonde::tests::hold;
-using sonde::tests::said_of;
+using sonde::tests::error_of;
 using sonde::tests::tree_plan;
 
 TEST_CASE("tree_and_item_rules") {
     const json deep = {{"depth", 318}, {"branching", 1}, {"items_per_dir", 1}};
-    hold({
+    check_rejections({
         {tree_plan(), {{"/meta/tree", json::object()}}, "has no items", {{"/meta/tree/items_per_dir", 1}}},
         {tree_plan(),
          {{"/meta/tree", {{"items_per_task", 7}, {"branching", 2}, {"depth", 1}}}},
@@ -98,7 +98,7 @@ TEST_CASE("tree_and_item_rules") {
 
 TEST_CASE("entry_filter_rules") {
     const auto find = [](const json& value) {
-        return said_of(tree_plan(), {{"/phases/2", {{"id", "f"}, {"op", "walk"}, {"meta", {{"find", value}}}}}});
+        return error_of(tree_plan(), {{"/phases/2", {{"id", "f"}, {"op", "walk"}, {"meta", {{"find", value}}}}}});
     };
     for (const json& good : {json{{"name", "a*"}}, json{{"type", "file"}}, json{{"size", 0}}, json{{"newer_than", 9e9}},
                              json{{"size_min", 3}, {"size_max", 3}}, json{{"newer_than_file", "x"}},
@@ -122,7 +122,7 @@ TEST_CASE("entry_filter_rules") {
 }
 
 TEST_CASE("window_and_cycle_rules") {
-    hold({
+    check_rejections({
         {cycle_plan(),
          {{"/meta/window", {{"first", 7}, {"count", 4}}}},
          "reach beyond the 10 items of a directory",

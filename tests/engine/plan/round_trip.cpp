@@ -16,7 +16,7 @@ using nlohmann::json;
 
 json understood(const json& plan) {
     return json::parse(
-        sonde::plan::resolve_plan(sonde::plan::parse_plan(plan.dump(), sonde::runs::capabilities())).dump());
+        sonde::plan::resolve_plan(sonde::plan::parse_plan(plan.dump(), sonde::runs::list_capabilities())).dump());
 }
 
 /// Every leaf of `expected` stands in `resolved`, at the same place with the same value.
@@ -214,7 +214,7 @@ TEST_CASE("complete_tree_plan_is_parsed_member_by_member") {
     CHECK(sizes["phases"][1]["meta"]["find"]["size_max"] == 7);
     CHECK(sizes["phases"][1]["meta"]["lookup"]["examine_all"] == false);
     CHECK(sizes["phases"][0]["meta"]["lookup"]["examine_all"] == true);
-    const auto parsed = sonde::plan::parse_plan(plan.dump(), sonde::runs::capabilities());
+    const auto parsed = sonde::plan::parse_plan(plan.dump(), sonde::runs::list_capabilities());
     CHECK(parsed.phases[1].data.io.direct);
     CHECK(parsed.phases[1].data.access.transfer == 100);
 }

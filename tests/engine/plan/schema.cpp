@@ -29,7 +29,7 @@ Names names_at(const json& document, const char* pointer) {
 
 TEST_CASE("plan_schema_file_is_generated_from_declaration") {
     // tools/schemas writes the file.
-    const json generated = json::parse(sonde::plan::build_schema(sonde::runs::capabilities()).dump());
+    const json generated = json::parse(sonde::plan::build_schema(sonde::runs::list_capabilities()).dump());
     const std::string differences = json::diff(generated, schema("plan/plan.schema.json")).dump(1);
     CHECK(differences == "[]");
 }
@@ -39,7 +39,7 @@ TEST_CASE("operation_table_matches_schemas") {
     for (const sonde::plan::OperationInfo& row : sonde::plan::operations) {
         names.insert(row.name);
         CHECK(sonde::plan::operation_info(row.op).op == row.op);
-        CHECK(sonde::plan::find_operation(row.name, sonde::plan::on_tree(row.op)) == row.op);
+        CHECK(sonde::plan::find_operation(row.name, sonde::plan::acts_on_tree(row.op)) == row.op);
     }
     CHECK(names == names_at(schema("plan/plan.schema.json"), "/properties/phases/items/properties/op"));
     CHECK(names == names_at(schema("record/record.schema.json"), "/$defs/line_phase_begin/properties/op"));
@@ -62,7 +62,7 @@ TEST_CASE("latency_kinds_match_record_schema") {
 
 TEST_CASE("treatments_match_schemas") {
     Names names;
-    for (const sonde::plan::TreatmentCapability& rule : sonde::runs::capabilities().treatments) {
+    for (const sonde::plan::TreatmentCapability& rule : sonde::runs::list_capabilities().treatments) {
         names.insert(std::string(rule.name));
     }
     CHECK(names == names_at(schema("plan/plan.schema.json"),
@@ -71,16 +71,17 @@ TEST_CASE("treatments_match_schemas") {
 }
 
 TEST_CASE("plan_rules_use_traits_of_each_backend") {
-    const sonde::plan::Capabilities& capabilities = sonde::runs::capabilities();
+    const sonde::plan::Capabilities& capabilities = sonde::runs::list_capabilities();
     CHECK(capabilities.backends.size() == sonde::backends::list_backends().size());
     for (const sonde::backends::Backend* backend : sonde::backends::list_backends()) {
-        REQUIRE(capabilities.backend(backend->name) != nullptr);
+        REQUIRE(capabilities.find_backend(backend->name) != nullptr);
         CHECK(capabilities.find_traits(backend->name).stores_data == backend->traits.stores_data);
-        CHECK(capabilities.find_traits(backend->name).direct == backend->traits.direct);
+        CHECK(capabilities.find_traits(backend->name).supports_direct == backend->traits.supports_direct);
     }
-    CHECK(capabilities.list_backends_with(&sonde::plan::BackendTraits::mpi) == "mpiio or hdf5 or pnetcdf");
-    CHECK(capabilities.list_backends_with(&sonde::plan::BackendTraits::direct) == "posix or io_uring or cufile");
-    CHECK(capabilities.list_backends_with(&sonde::plan::BackendTraits::objects) == "s3");
-    CHECK(capabilities.list_backends_with(&sonde::plan::BackendTraits::names).find("s3") == std::string::npos);
-    CHECK(capabilities.backend("tape") == nullptr);
+    CHECK(capabilities.list_backends_with(&sonde::plan::BackendTraits::needs_mpi) == "mpiio or hdf5 or pnetcdf");
+    CHECK(capabilities.list_backends_with(&sonde::plan::BackendTraits::supports_direct) ==
+          "posix or io_uring or cufile");
+    CHECK(capabilities.list_backends_with(&sonde::plan::BackendTraits::stores_objects) == "s3");
+    CHECK(capabilities.list_backends_with(&sonde::plan::BackendTraits::supports_trees).find("s3") == std::string::npos);
+    CHECK(capabilities.find_backend("tape") == nullptr);
 }

@@ -15,7 +15,7 @@ using sonde::plan::parse_rate;
 namespace {
 
 template <class Parse>
-std::string refusal(Parse parse, const std::string& text) {
+std::string error_of(Parse parse, const std::string& text) {
     try {
         parse(text);
     } catch (const std::invalid_argument& error) {
@@ -24,8 +24,8 @@ std::string refusal(Parse parse, const std::string& text) {
     return "";
 }
 
-std::string bytes_refusal(const std::string& text) {
-    return refusal([](const std::string& t) { return parse_bytes(t); }, text);
+std::string error_of_bytes(const std::string& text) {
+    return error_of([](const std::string& t) { return parse_bytes(t); }, text);
 }
 
 }  // namespace
@@ -69,18 +69,18 @@ TEST_CASE("decimal_fractions_of_units_are_exact_bytes") {
         CAPTURE(text);
         REQUIRE(parse_bytes(text) == static_cast<std::uint64_t>(thousandths));
     }
-    CHECK(bytes_refusal("1.0005kB") == "'1.0005kB' is not a whole number of bytes");
-    CHECK(bytes_refusal("0.3KiB") == "'0.3KiB' is not a whole number of bytes");
-    CHECK(bytes_refusal("1.5") == "'1.5' is not a whole number of bytes");
-    CHECK(bytes_refusal("1.0000000000001TB") == "'1.0000000000001TB' is not a whole number of bytes");
+    CHECK(error_of_bytes("1.0005kB") == "'1.0005kB' is not a whole number of bytes");
+    CHECK(error_of_bytes("0.3KiB") == "'0.3KiB' is not a whole number of bytes");
+    CHECK(error_of_bytes("1.5") == "'1.5' is not a whole number of bytes");
+    CHECK(error_of_bytes("1.0000000000001TB") == "'1.0000000000001TB' is not a whole number of bytes");
 }
 
 TEST_CASE("ambiguous_unit_is_rejected_with_both_readings") {
-    CHECK(bytes_refusal("4k") == "'4k' is ambiguous: write 4KiB (powers of 1024) or 4kB (powers of 1000)");
-    CHECK(bytes_refusal("1.5M") == "'1.5M' is ambiguous: write 1.5MiB (powers of 1024) or 1.5MB (powers of 1000)");
+    CHECK(error_of_bytes("4k") == "'4k' is ambiguous: write 4KiB (powers of 1024) or 4kB (powers of 1000)");
+    CHECK(error_of_bytes("1.5M") == "'1.5M' is ambiguous: write 1.5MiB (powers of 1024) or 1.5MB (powers of 1000)");
     for (const char* text : {"1K", "1m", "1g", "1G", "1t", "1T", "1p", "1P"}) {
         CAPTURE(text);
-        CHECK(bytes_refusal(text).find("is ambiguous") != std::string::npos);
+        CHECK(error_of_bytes(text).find("is ambiguous") != std::string::npos);
     }
 }
 
@@ -88,7 +88,7 @@ TEST_CASE("invalid_byte_number_is_rejected") {
     for (const char* text : {"", " ", "-1", "+1", "KiB", "1..5KiB", ".", "1,5KiB", "0x10", "1e3", "1KB", "1kib",
                              "1 KiB ", "1KiB/s", "nan", "inf", "\xff"}) {
         CAPTURE(text);
-        CHECK(bytes_refusal(text) != "");
+        CHECK(error_of_bytes(text) != "");
     }
 }
 
@@ -96,7 +96,7 @@ TEST_CASE("bytes_beyond_largest_file_are_rejected") {
     for (const char* text : {"9223372036854775808", "18446744073709551615", "18446744073709551616", "8192PiB", "9224PB",
                              "99999999999999999999999999PiB"}) {
         CAPTURE(text);
-        CHECK(bytes_refusal(text) != "");
+        CHECK(error_of_bytes(text) != "");
     }
     CHECK(parse_bytes("9223372036854775807") == 9'223'372'036'854'775'807ULL);
 }
@@ -112,7 +112,7 @@ TEST_CASE("durations_are_ns_and_bare_numbers_seconds") {
     CHECK(parse_duration("1h") == 3'600'000'000'000);
     for (const char* text : {"", "s", "-1s", "1m", "1sec", "1d", "1 s s", "9999999999h"}) {
         CAPTURE(text);
-        CHECK(refusal([](const std::string& t) { return parse_duration(t); }, text) != "");
+        CHECK(error_of([](const std::string& t) { return parse_duration(t); }, text) != "");
     }
 }
 
@@ -122,7 +122,7 @@ TEST_CASE("rates_are_bytes_per_second_and_not_zero") {
     CHECK(parse_rate("1B/s") == 1.0);
     for (const char* text : {"100MB", "100", "100/s", "/s", "0MB/s", "-1MB/s", "1M/s", "1MB/min"}) {
         CAPTURE(text);
-        CHECK(refusal([](const std::string& t) { return parse_rate(t); }, text) != "");
+        CHECK(error_of([](const std::string& t) { return parse_rate(t); }, text) != "");
     }
 }
 

@@ -29,20 +29,20 @@ std::byte content(std::uint64_t offset) {
     return static_cast<std::byte>((offset * 2654435761U) >> 24U);
 }
 
-struct Wrong : std::runtime_error {
+struct UnmetExpectation : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
 void expect(bool truth, const std::string& expectation) {
     if (!truth) {
-        throw Wrong(expectation);
+        throw UnmetExpectation(expectation);
     }
 }
 
 /// One task and its channel.
-class Task {
+class TaskFile {
  public:
-    Task(ranks::Team& team, const plan::Io& io, bool shared) : team_(team), io_(io), shared_(shared) {
+    TaskFile(ranks::Team& team, const plan::Io& io, bool shared) : team_(team), io_(io), shared_(shared) {
         backends::ChannelSetup setup;
         setup.io = &io_;
         setup.task = team.location().process;
@@ -72,7 +72,7 @@ class Task {
         return channel_->open(0, request);
     }
 
-    std::int64_t move(bool write, std::uint64_t position, std::uint32_t length = transfer) {
+    std::int64_t transfer_and_count(bool write, std::uint64_t position, std::uint32_t length = transfer) {
         buffer_.assign(length, std::byte{0});
         if (write) {
             for (std::uint32_t i = 0; i < length; ++i) {
@@ -86,7 +86,7 @@ class Task {
         operation.is_write = write;
         return channel_->transfer(operation);
     }
-    bool right(std::uint64_t position) const {
+    bool is_content_correct(std::uint64_t position) const {
         for (std::size_t i = 0; i < buffer_.size(); ++i) {
             if (buffer_[i] != content(position + i)) {
                 return false;
@@ -95,13 +95,13 @@ class Task {
         return true;
     }
 
-    void everything(bool write) {
+    void transfer_all(bool write) {
         for (std::uint64_t segment = 0; segment < segments; ++segment) {
             for (std::uint64_t slot = 0; slot < block / transfer; ++slot) {
                 const std::uint64_t position = offset(segment, slot);
-                expect(move(write, position) == transfer,
+                expect(transfer_and_count(write, position) == transfer,
                        (write ? "write at " : "read at ") + std::to_string(position));
-                expect(right(position), "content at " + std::to_string(position));
+                expect(is_content_correct(position), "content at " + std::to_string(position));
                 expect(!channel_->agree_on_stop(false), "agree without a reason");
             }
         }
@@ -131,7 +131,7 @@ void inspect(const std::string& path, std::uint64_t tasks, bool gaps) {
 }
 
 void write_and_read(ranks::Team& team, const std::string& path, const plan::Io& io, bool shared) {
-    Task task(team, io, shared);
+    TaskFile task(team, io, shared);
     // As in a run: one task creates, unless all open together.
     const bool creates = io.collective || !shared || team.location().is_root();
     for (const bool first : {true, false}) {
@@ -140,7 +140,7 @@ void write_and_read(ranks::Team& team, const std::string& path, const plan::Io& 
         }
         team.all_true(true);
     }
-    task.everything(true);
+    task.transfer_all(true);
     expect(task->fsync(0) == 0, path + ": fsync");
     expect(task->close(0) == 0, path + ": close");
     team.all_true(true);
@@ -148,7 +148,7 @@ void write_and_read(ranks::Team& team, const std::string& path, const plan::Io& 
         inspect(path, task.tasks(), !io.collective);
     }
     expect(task.open(path, false, false) == 0, path + ": open for reading");
-    task.everything(false);
+    task.transfer_all(false);
     expect(task->close(0) == 0, path + ": close after reading");
     team.all_true(true);
 }
@@ -177,12 +177,12 @@ void all_kinds(ranks::Team& team, const std::string& names) {
 
 void ends_of_files(ranks::Team& team, const std::string& names) {
     plan::Io io;
-    Task task(team, io, false);
+    TaskFile task(team, io, false);
     const std::string path = names + "short" + std::to_string(team.location().process);
     expect(task.open(path, true, true) == 0, "open short");
-    expect(task.move(true, 0, 700) == 700, "write 700 bytes");
-    expect(task.move(false, 0) == 700, "a read over the end moves what is there");
-    expect(task.move(false, 5000) == 0, "a read behind the end moves nothing");
+    expect(task.transfer_and_count(true, 0, 700) == 700, "write 700 bytes");
+    expect(task.transfer_and_count(false, 0) == 700, "a read over the end moves what is there");
+    expect(task.transfer_and_count(false, 5000) == 0, "a read behind the end moves nothing");
     expect(task->close(0) == 0, "close short");
     expect(task.open(names + "none", false, false) == -ENOENT, "a missing file is ENOENT");
     expect(task.open("/proc/sys/kernel/none", true, true) < 0, "a file that cannot be made is an error");
@@ -194,13 +194,15 @@ void ends_of_files(ranks::Team& team, const std::string& names) {
 void views_show_only_their_blocks(ranks::Team& team, const std::string& names) {
     plan::Io io;
     io.view = true;
-    Task task(team, io, true);
+    TaskFile task(team, io, true);
     if (team.location().is_root()) {
         expect(task.open(names + "viewed", true, true) == 0, "open viewed");
         const std::uint64_t block_begin = task.offset(1, 0);
-        expect(task.move(true, block_begin + block - 10) == -EINVAL, "a transfer that leaves the block is refused");
-        expect(task.move(true, block_begin + block) == -EINVAL, "a transfer in the gap is refused");
-        expect(task.move(true, block_begin + block - transfer) == transfer, "the last transfer of a block is not");
+        expect(task.transfer_and_count(true, block_begin + block - 10) == -EINVAL,
+               "a transfer that leaves the block is refused");
+        expect(task.transfer_and_count(true, block_begin + block) == -EINVAL, "a transfer in the gap is refused");
+        expect(task.transfer_and_count(true, block_begin + block - transfer) == transfer,
+               "the last transfer of a block is not");
         expect(task->close(0) == 0, "close viewed");
     }
     team.all_true(true);
@@ -210,7 +212,7 @@ void views_show_only_their_blocks(ranks::Team& team, const std::string& names) {
 void failures_do_not_hang(ranks::Team& team, const std::string& names) {
     plan::Io io;
     io.collective = true;
-    Task task(team, io, true);
+    TaskFile task(team, io, true);
     expect(task.open(names + "failing", true, true) == 0, "open failing");
     const bool fails = team.location().process == team.location().processes - 1;
     expect(task->agree_on_stop(fails), "agree with one that wants to stop");

@@ -52,25 +52,25 @@ long peak_kib() {
 }
 
 /// Barriers of all streams, with a counter of the node that shows whether anyone got through too early.
-struct Rounds {
+struct BarrierRounds {
     Team& team;
     std::atomic<std::int64_t>& counter;
     int threads, rounds;
-    std::atomic<int> early{0}, refused{0};
+    std::atomic<int> early_releases{0}, refused_waits{0};
 
-    void stream(int number) {
+    void run_stream(int number) {
         const std::int64_t each = static_cast<std::int64_t>(threads) * team.location().local_count;
         for (int round = 0; round < rounds; ++round) {
             counter.fetch_add(1);
             if (!team.wait_for_all(number)) {
-                ++refused;
+                ++refused_waits;
                 return;
             }
             if (counter.load() < each * (round + 1)) {
-                ++early;
+                ++early_releases;
             }
             if (!team.wait_for_node(number)) {
-                ++refused;
+                ++refused_waits;
                 return;
             }
         }
@@ -80,21 +80,21 @@ struct Rounds {
         team.set_streams_per_process(threads);
         std::vector<std::thread> others;
         for (int number = 1; number < threads; ++number) {
-            others.emplace_back([this, number] { stream(number); });
+            others.emplace_back([this, number] { run_stream(number); });
         }
-        stream(0);
+        run_stream(0);
         for (std::thread& other : others) {
             other.join();
         }
-        return early == 0 && refused == 0;
+        return early_releases == 0 && refused_waits == 0;
     }
 };
 
-std::string wrong;
+std::string unmet_expectations;
 
 void expect(bool truth, const std::string& expectation) {
     if (!truth) {
-        wrong += (wrong.empty() ? "" : ", ") + expectation;
+        unmet_expectations += (unmet_expectations.empty() ? "" : ", ") + expectation;
     }
 }
 
@@ -132,17 +132,17 @@ void check_collectives(Team& team) {
 int check(Team& team, const Options& options) {
     check_shared(team);
     check_collectives(team);
-    Rounds rounds{team, *reinterpret_cast<std::atomic<std::int64_t>*>(team.allocate_shared(64)),
-                  number(options, "threads", 1), number(options, "rounds", 20)};
+    BarrierRounds rounds{team, *reinterpret_cast<std::atomic<std::int64_t>*>(team.allocate_shared(64)),
+                         number(options, "threads", 1), number(options, "rounds", 20)};
     expect(team.all_true(rounds.run()), "barrier");
     team.align_clocks();
     const std::string own_clock = std::to_string(team.location().node) + "@" + team.location().host + " " +
                                   std::to_string(team.clock_offset_ns()) + " " + std::to_string(team.clock_error_ns());
     const std::string nodes = team.reduce_text(own_clock, [](std::string a, std::string b) { return a + "|" + b; });
     const std::uint64_t peak = team.reduce_maximum(static_cast<std::uint64_t>(peak_kib()));
-    const bool fine = team.all_true(wrong.empty());
-    if (!wrong.empty()) {
-        std::fprintf(stderr, "process %d: wrong: %s\n", team.location().process, wrong.c_str());
+    const bool fine = team.all_true(unmet_expectations.empty());
+    if (!unmet_expectations.empty()) {
+        std::fprintf(stderr, "process %d: wrong: %s\n", team.location().process, unmet_expectations.c_str());
     }
     if (team.location().is_root()) {
         std::string map;

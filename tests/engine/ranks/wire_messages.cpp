@@ -185,7 +185,7 @@ TEST_CASE("spoofed_datagrams_are_counted_and_ignored") {
     CHECK(wait_until([&] { return hub.head->foreign_datagrams.load() == 5; }));
     CHECK(wait_until([&] { return hub.head->repeated_datagrams.load() == 1; }));
     CHECK(hub.head->control.stop.load() == 0);
-    CHECK(hub.head->broken.load() == 0);
+    CHECK(hub.head->broken_extent.load() == 0);
     // The same message in good order does stop the run: the test above could fail.
     intruder.send(&authentic, sizeof authentic);
     CHECK(wait_until([&] { return hub.head->control.stop.load() != 0; }));
@@ -204,8 +204,8 @@ TEST_CASE("flood_of_wrong_datagrams_loses_no_node") {
     CHECK(wait_until([&] { return hub.head->control.stop.load() != 0; }));
     CHECK(hub.head->control.stop.load() == NodeControl::quit_time_limit);
     CHECK(hub.head->foreign_datagrams.load() > 100);
-    CHECK(hub.head->broken.load() == 0);
-    CHECK(node.head->broken.load() == 0);
+    CHECK(hub.head->broken_extent.load() == 0);
+    CHECK(node.head->broken_extent.load() == 0);
 }
 
 TEST_CASE("report_to_another_node_is_not_received") {

@@ -29,14 +29,14 @@ bool is_over(const std::string& pid) {
 
 TEST_CASE("program_output_and_exit_code_are_returned") {
     const ProgramOutput good = run_and_read({"sh", "-c", "echo out; echo err >&2"});
-    CHECK(good.ok());
+    CHECK(good.succeeded());
     CHECK(good.text == "out\nerr\n");
     CHECK(good.first_line() == "out");
     CHECK(good.last_line() == "err");
     CHECK(run_and_read({"echo"}).last_line().empty());
     CHECK(run_and_read({"printf", "remark\n why \n\n"}).last_line() == " why");
-    CHECK(run_and_read({"sh", "-c", "exit 3"}).code == 3);
-    CHECK(run_and_read({"sh", "-c", "kill -9 $$"}).code == -1);
+    CHECK(run_and_read({"sh", "-c", "exit 3"}).exit_code == 3);
+    CHECK(run_and_read({"sh", "-c", "kill -9 $$"}).exit_code == -1);
     CHECK(run_and_read({"/nowhere/at/all"}).text == "No such file or directory");
 }
 
@@ -46,8 +46,8 @@ TEST_CASE("hanging_program_is_killed_with_its_group") {
     for (const std::string& hang :
          {"sleep 1000 & echo $! > " + file + "; echo so far; wait", std::string("exec >&- 2>&-; exec sleep 1000")}) {
         const ProgramOutput late = run_and_read({"sh", "-c", hang}, 262144, milliseconds(500));
-        CHECK(late.late);
-        CHECK_FALSE(late.ok());
+        CHECK(late.timed_out);
+        CHECK_FALSE(late.succeeded());
         CHECK(late.text == "no answer within 1 s, so it was ended");
     }
     std::string pid;

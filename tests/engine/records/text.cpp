@@ -8,28 +8,28 @@
 #include <string>
 
 using sonde::records::from_json_text;
-using sonde::records::json_text;
+using sonde::records::to_json_text;
 using namespace std::string_literals;
 
 TEST_CASE("valid_utf8_stays_unchanged") {
     for (const std::string& name : {"/scratch/run 1"s, "/daten/größe"s, "/データ/測定"s, "emoji \xF0\x9F\x98\x80"s,
                                     "a\\b"s, ""s, "line\nbreak\ttab"s, "nul\0inside"s}) {
-        CHECK(json_text(name) == name);
+        CHECK(to_json_text(name) == name);
     }
 }
 
 TEST_CASE("invalid_utf8_becomes_hex_escape") {
-    CHECK(json_text("caf\xE9") == "caf\\xe9");
-    CHECK(json_text("\xFF\xFE") == "\\xff\\xfe");
-    CHECK(json_text("cut \xE3\x83") == "cut \\xe3\\x83");
-    CHECK(json_text("overlong \xC0\xAF") == "overlong \\xc0\\xaf");
-    CHECK(json_text("surrogate \xED\xA0\x80") == "surrogate \\xed\\xa0\\x80");
-    CHECK(json_text("too large \xF4\x90\x80\x80") == "too large \\xf4\\x90\\x80\\x80");
+    CHECK(to_json_text("caf\xE9") == "caf\\xe9");
+    CHECK(to_json_text("\xFF\xFE") == "\\xff\\xfe");
+    CHECK(to_json_text("cut \xE3\x83") == "cut \\xe3\\x83");
+    CHECK(to_json_text("overlong \xC0\xAF") == "overlong \\xc0\\xaf");
+    CHECK(to_json_text("surrogate \xED\xA0\x80") == "surrogate \\xed\\xa0\\x80");
+    CHECK(to_json_text("too large \xF4\x90\x80\x80") == "too large \\xf4\\x90\\x80\\x80");
 }
 
 TEST_CASE("name_like_an_escape_is_distinguished") {
-    CHECK(json_text("\\xe9") == "\\x5cxe9");
-    CHECK(json_text("\\xe9") != json_text("\xE9"));
+    CHECK(to_json_text("\\xe9") == "\\x5cxe9");
+    CHECK(to_json_text("\\xe9") != to_json_text("\xE9"));
 }
 
 TEST_CASE("every_byte_string_survives_json_text") {
@@ -42,7 +42,7 @@ TEST_CASE("every_byte_string_survives_json_text") {
         for (unsigned i = 0; i < length; ++i) {
             bytes += alphabet[random() % alphabet.size()];
         }
-        const std::string text = json_text(bytes);
+        const std::string text = to_json_text(bytes);
         REQUIRE(from_json_text(text) == bytes);
         REQUIRE_NOTHROW(nlohmann::json(text).dump());
     }

@@ -43,8 +43,8 @@ struct MeasuredPhase {
         }
     }
     void set_duration(std::int64_t ns) {
-        totals.part = {};
-        totals.part[meters::part_transfer].add(0, static_cast<std::uint64_t>(ns));
+        totals.parts_of_work = {};
+        totals.parts_of_work[meters::part_transfer].add(0, static_cast<std::uint64_t>(ns));
     }
 };
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-using sonde::results::node_series_lines;
+using sonde::results::make_node_series_lines;
 using sonde::results::NodeSeriesSet;
 using sonde::results::Totals;
 using sonde::tests::mb;
@@ -74,7 +74,7 @@ TEST_CASE("node_series_add_up_to_total_series") {
     other.write(200, 1000, 80, 2 * mb);
     Totals all = totals_of({&first, &second}, 0);
     all.merge(totals_of({&other}, 1));
-    const auto lines = node_series_lines(all);
+    const auto lines = make_node_series_lines(all);
     REQUIRE(lines.size() == 2);
     CHECK(lines[0].at("node") == 0);
     CHECK(lines[1].at("node") == 1);
@@ -85,7 +85,7 @@ TEST_CASE("node_series_add_up_to_total_series") {
           std::vector<std::uint64_t>{0, 0, 20 * mb, 20 * mb, 20 * mb, 20 * mb, 20 * mb, 20 * mb, 20 * mb, 20 * mb});
     CHECK(numbers(lines[1].at("active")) == std::vector<std::uint64_t>{0, 0, 1, 1, 1, 1, 1, 1, 1, 1});
     CHECK(numbers(lines[1].at("ops")) == std::vector<std::uint64_t>{0, 0, 10, 10, 10, 10, 10, 10, 10, 10});
-    const auto total = sonde::results::series_line(all);
+    const auto total = sonde::results::make_series_line(all);
     for (std::size_t i = 0; i < 10; ++i) {
         for (const char* name : {"bytes", "ops", "active"}) {
             CHECK(total.at(name).at(i) == lines[0].at(name).at(i).get<int>() + lines[1].at(name).at(i).get<int>());
@@ -96,7 +96,7 @@ TEST_CASE("node_series_add_up_to_total_series") {
 TEST_CASE("single_node_has_no_node_series") {
     Stream only(0);
     only.write(0, 1000, 100, mb);
-    CHECK(node_series_lines(totals_of({&only})).empty());
+    CHECK(make_node_series_lines(totals_of({&only})).empty());
 }
 
 TEST_CASE("idle_stream_does_not_extend_node_time") {
@@ -104,9 +104,9 @@ TEST_CASE("idle_stream_does_not_extend_node_time") {
     works.write(500, 1000, 50, mb);
     Stream waits(1);
     const Totals all = totals_of({&works, &waits});
-    REQUIRE(all.nodes.series().size() == 1);
-    CHECK(all.nodes.series()[0].start_ns == 500 * ms);
-    CHECK(all.nodes.series()[0].end_ns == 1000 * ms);
+    REQUIRE(all.node_series.series().size() == 1);
+    CHECK(all.node_series.series()[0].start_ns == 500 * ms);
+    CHECK(all.node_series.series()[0].end_ns == 1000 * ms);
 }
 
 TEST_CASE("slowest_node_without_bytes_has_fewest_operations") {
@@ -153,8 +153,8 @@ TEST_CASE("node_counts_in_slices_of_full_activity") {
     CHECK(counted(all.byte_spread()[1]) == 300);
     CHECK(counted(all.byte_spread()[2]) == 150);
     CHECK(all.operation_spread()[1] == sonde::results::AmountHistogram{{7, 300}});
-    CHECK(all.sum()[0].active == 200);
-    CHECK(all.sum()[1].active == 300);
+    CHECK(all.sum()[0].active_streams == 200);
+    CHECK(all.sum()[1].active_streams == 300);
     CHECK(all.sum()[2].operations == 2100);
 }
 
@@ -168,7 +168,7 @@ TEST_CASE("more_than_512_slices_are_joined_in_pairs") {
     REQUIRE(slices.size() == 256);  // as many as the plan allows: what is beyond falls into the last
     CHECK(slices[0].bytes == 4);
     CHECK(slices[0].operations == 2);
-    CHECK(slices[0].active == 1);
+    CHECK(slices[0].active_streams == 1);
     CHECK(slices[255].bytes == 6);
     NodeSeriesSet exact;
     exact.add({0, 0, 100 * ms, 100 * ms, 512, bytes.data(), calls.data(), 1});
@@ -178,16 +178,16 @@ TEST_CASE("more_than_512_slices_are_joined_in_pairs") {
 
 TEST_CASE("series_of_129_nodes_join_slices_in_pairs") {
     Totals totals;
-    totals.nodes = nodes_between(0, 128, 512);
-    CHECK(node_series_lines(totals)[0].at("bytes").size() == 512);
-    CHECK(node_series_lines(totals)[0].at("slice_s") == doctest::Approx(0.1));
+    totals.node_series = nodes_between(0, 128, 512);
+    CHECK(make_node_series_lines(totals)[0].at("bytes").size() == 512);
+    CHECK(make_node_series_lines(totals)[0].at("slice_s") == doctest::Approx(0.1));
     const std::vector<std::uint64_t> bytes(512, mb);
     const std::vector<std::uint64_t> calls(512, 3);
-    totals.nodes = nodes_between(0, 128, 512);
+    totals.node_series = nodes_between(0, 128, 512);
     for (const std::int64_t start : {100 * ms, 300 * ms}) {  // two streams of one node, the second begins later
-        totals.nodes.add({128, start, 51'200 * ms, 100 * ms, 512, bytes.data(), calls.data(), 512});
+        totals.node_series.add({128, start, 51'200 * ms, 100 * ms, 512, bytes.data(), calls.data(), 512});
     }
-    const auto lines = node_series_lines(totals);
+    const auto lines = make_node_series_lines(totals);
     REQUIRE(lines.size() == 129);
     CHECK(lines[128].at("slice_s") == doctest::Approx(0.2));
     CHECK(lines[128].at("bytes").size() == 256);
@@ -226,8 +226,8 @@ TEST_CASE("extremes_and_distribution_of_1000_nodes_are_exact") {
         CHECK(fastest[i] == order[order.size() - 1 - i].second);
     }
     Totals totals;
-    totals.nodes = large_set;
-    const auto lines = node_series_lines(totals);
+    totals.node_series = large_set;
+    const auto lines = make_node_series_lines(totals);
     REQUIRE(lines.size() == 17);
     CHECK(lines[0].at("scope") == "nodes");
     CHECK(lines[0].at("nodes") == 1000);
@@ -283,7 +283,7 @@ TEST_CASE("many_slices_are_not_multiplied_by_nodes") {
     CHECK(node.slice_ns() == 128 * ms);
     REQUIRE(node.series()[0].slices.size() == 512);
     CHECK(node.series()[0].slices[511].bytes == 128 * mb);
-    CHECK(node.series()[0].slices[511].active == 1);
+    CHECK(node.series()[0].slices[511].active_streams == 1);
 }
 
 TEST_CASE("reduction_message_size_is_bounded") {
@@ -298,16 +298,16 @@ TEST_CASE("node_series_take_1_to_2_mb_of_record") {
     for (const int nodes : {16, 256, 1000}) {
         CAPTURE(nodes);
         Totals totals;
-        totals.nodes = nodes_between(0, nodes, 512);
+        totals.node_series = nodes_between(0, nodes, 512);
         std::size_t text = 0;
         std::size_t values = 0;
-        std::uint64_t moved = 0;
-        for (const auto& line : node_series_lines(totals)) {
+        std::uint64_t moved_bytes = 0;
+        for (const auto& line : make_node_series_lines(totals)) {
             text += line.dump().size();
             if (line.at("scope") == "node") {
                 values += line.at("bytes").size();
                 for (const auto& slice : line.at("bytes")) {
-                    moved += slice.get<std::uint64_t>();
+                    moved_bytes += slice.get<std::uint64_t>();
                 }
             }
         }
@@ -318,16 +318,16 @@ TEST_CASE("node_series_take_1_to_2_mb_of_record") {
             for (int node = 0; node < nodes; ++node) {
                 truth += 512 * rate_of(node);
             }
-            CHECK(moved == truth);  // neighboring slices are joined, none is left out
+            CHECK(moved_bytes == truth);  // neighboring slices are joined, none is left out
         }
     }
 }
 
 TEST_CASE("phase_of_1000_nodes_takes_less_than_4_mb") {
     Totals totals;
-    totals.nodes = in_a_tree(0, 1000, 512);
+    totals.node_series = in_a_tree(0, 1000, 512);
     totals.slice_ns = 100 * ms;
-    totals.streams[0].slices.resize(512);
+    totals.sums_of_streams[0].slices.resize(512);
     for (int task = 0; task < 16'000; ++task) {
         auto& row = totals.rows.emplace_back(row_of(task, task / 16, 0, 51'234'567'891, 987'654'321'098));
         row.operations = 123'456;
@@ -335,9 +335,9 @@ TEST_CASE("phase_of_1000_nodes_takes_less_than_4_mb") {
         row.user_ns = 1'234'567'891;
         row.system_ns = 12'345'678'912;
     }
-    std::size_t text = sonde::results::series_line(totals).dump().size();
-    text += sonde::results::node_line(totals, {}).dump().size();
-    for (const auto& lines : {node_series_lines(totals), sonde::results::task_lines(totals, {})}) {
+    std::size_t text = sonde::results::make_series_line(totals).dump().size();
+    text += sonde::results::make_node_line(totals, {}).dump().size();
+    for (const auto& lines : {make_node_series_lines(totals), sonde::results::make_task_lines(totals, {})}) {
         for (const auto& line : lines) {
             text += line.dump().size();
         }

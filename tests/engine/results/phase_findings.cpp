@@ -303,7 +303,7 @@ TEST_CASE("worst_aligned_and_most_drifting_clock_are_reported") {
     CHECK(moved[0].at("evidence") == ordered_json{{"moved_s", -1.0}, {"elapsed_s", 10.0}, {"node", 1}});
     MeasuredPhase timeless;
     timeless.circumstances.phase = &timeless.phase;
-    timeless.totals.part = {};
+    timeless.totals.parts_of_work = {};
     timeless.facts.clocks = {{0, 0, second, second, 0}};
     for (const auto& finding : find_phase_findings(timeless.totals, timeless.facts, timeless.circumstances)) {
         CHECK(finding.at("id").get<std::string>().find("clock") == std::string::npos);

@@ -21,10 +21,11 @@ constexpr std::uint64_t mb = 1'000'000;
 class Stream {
  public:
     explicit Stream(int task, int stream = 0)
-        : memory_(std::aligned_alloc(4096, meters::StreamMeter::bytes_for(max_slices)), std::free),
-          meter_(new (std::memset(memory_.get(), 0, meters::StreamMeter::bytes_for(max_slices))) meters::StreamMeter) {
+        : memory_(std::aligned_alloc(4096, meters::StreamMeter::address_space_bytes(max_slices)), std::free),
+          meter_(new (std::memset(memory_.get(), 0, meters::StreamMeter::address_space_bytes(max_slices)))
+                     meters::StreamMeter) {
         meter_->task = task;
-        meter_->stream = stream;
+        meter_->duplex_stream = stream;
         slices_.begin(meter_->slice_bytes(), meter_->slice_operations(max_slices), max_slices, 0, 100 * ms);
     }
 

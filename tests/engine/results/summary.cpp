@@ -123,7 +123,7 @@ TEST_CASE("no_bytes_or_zero_duration_give_no_rates") {
 
 TEST_CASE("phase_end_rates_are_quotients_of_its_members") {
     const Example example;
-    const auto line = sonde::results::phase_end_line(example.totals, example.facts);
+    const auto line = sonde::results::make_phase_end_line(example.totals, example.facts);
     for (const auto& [name, rate] : line.at("rates").items()) {
         CAPTURE(name);
         CHECK(rate.at("bytes_per_s").get<double>() ==
@@ -150,7 +150,7 @@ TEST_CASE("streams_are_rated_during_overlap") {
     writer.write(0, 4000, 40, mb);
     Stream reader(0, 1);
     reader.write(1000, 6000, 100, mb);
-    const auto line = sonde::results::phase_end_line(totals_of({&writer, &reader}), {});
+    const auto line = sonde::results::make_phase_end_line(totals_of({&writer, &reader}), {});
     REQUIRE(line.at("streams").size() == 2);
     for (const auto& stream : line.at("streams")) {
         CHECK(stream.at("overlap_s") == doctest::Approx(3));
@@ -167,28 +167,28 @@ TEST_CASE("phase_end_line_has_all_counters") {
     totals.operations = {3, 7};
     totals.file_operations = 10;
     totals.short_operations = 2;
-    totals.failed = 1;
-    totals.entries = 5;
+    totals.failed_operations = 1;
+    totals.listed_entries = 5;
     totals.planned_bytes = 2000;
     totals.planned_operations = 40;
     totals.checked_bytes = 600;
-    totals.mismatches = 4;
+    totals.mismatch_count = 4;
     totals.verify_ns = 250'000'000;
-    totals.part[sonde::meters::part_transfer].add(500'000'000, 2'500'000'000);
-    totals.part[sonde::meters::part_fsync].add(2'500'000'000, 3'500'000'000);
+    totals.parts_of_work[sonde::meters::part_transfer].add(500'000'000, 2'500'000'000);
+    totals.parts_of_work[sonde::meters::part_fsync].add(2'500'000'000, 3'500'000'000);
     totals.rows.resize(2);
     for (auto& row : totals.rows) {
         row.user_ns = 500'000'000;
         row.system_ns = 250'000'000;
     }
-    auto& writes = totals.histogram[sonde::meters::kind_write];
+    auto& writes = totals.latency_histograms[sonde::meters::kind_write];
     for (std::uint64_t ns = 1; ns <= 100; ++ns) {
         writes.add(ns);
     }
     PhaseFacts facts;
     facts.stopped_by = "volume";
     facts.residency = 0;
-    const auto line = sonde::results::phase_end_line(totals, facts);
+    const auto line = sonde::results::make_phase_end_line(totals, facts);
     using nlohmann::ordered_json;
     CHECK(line.at("stopped_by") == "volume");
     CHECK(line.at("bytes") == ordered_json{{"transferred", 1000}, {"read", 300}, {"written", 700}, {"planned", 2000}});
@@ -216,7 +216,7 @@ TEST_CASE("phase_end_line_has_all_counters") {
         ordered_json{{"user_s", 1.0}, {"system_s", 0.5}, {"bytes_per_system_s", 2000.0}, {"bytes_per_user_s", 1000.0}});
     CHECK(line.at("residency") == 0);
     CHECK_FALSE(line.contains("wearout_ratio"));
-    const auto nothing = sonde::results::phase_end_line(Totals{}, {});
+    const auto nothing = sonde::results::make_phase_end_line(Totals{}, {});
     CHECK(nothing.at("cpu") == ordered_json{{"user_s", 0.0}, {"system_s", 0.0}});
     CHECK(nothing.at("seconds") == ordered_json{{"elapsed", 0.0}});
     CHECK(nothing.at("latency") == ordered_json::object());
@@ -232,10 +232,10 @@ TEST_CASE("five_slowest_tasks_are_reported_with_host") {
         const std::int64_t end = task == 3 ? second : 3 * second;
         totals.rows.push_back(row_of(task, task % 2, second, end, static_cast<std::uint64_t>(70 - 10 * task)));
     }
-    totals.part[sonde::meters::part_transfer].add(second, 3 * second);
+    totals.parts_of_work[sonde::meters::part_transfer].add(second, 3 * second);
     PhaseFacts facts;
     facts.hosts = {"alpha"};
-    const auto imbalance = sonde::results::phase_end_line(totals, facts).at("imbalance");
+    const auto imbalance = sonde::results::make_phase_end_line(totals, facts).at("imbalance");
     const auto& slowest = imbalance.at("slowest");
     REQUIRE(slowest.size() == 5);
     using nlohmann::ordered_json;
@@ -254,9 +254,9 @@ TEST_CASE("tail_follows_end_of_first_half_of_tasks") {
         Totals totals;
         for (const std::int64_t end : ends_s) {
             totals.rows.push_back(row_of(0, 0, 0, end * second, 0));
-            totals.part[sonde::meters::part_transfer].add(0, end * second);
+            totals.parts_of_work[sonde::meters::part_transfer].add(0, end * second);
         }
-        return sonde::results::phase_end_line(totals, {}).at("imbalance").at("tail_share").get<double>();
+        return sonde::results::make_phase_end_line(totals, {}).at("imbalance").at("tail_share").get<double>();
     };
     CHECK(tail({8, 2, 4}) == doctest::Approx(0.5));
     CHECK(tail({8, 2, 4, 6}) == doctest::Approx(0.5));
@@ -268,7 +268,7 @@ TEST_CASE("streams_without_overlap_have_no_rate") {
     writer.write(0, 1000, 10, mb);
     Stream reader(0, 1);
     reader.write(1000, 2000, 10, mb);
-    const auto line = sonde::results::phase_end_line(totals_of({&writer, &reader}), {});
+    const auto line = sonde::results::make_phase_end_line(totals_of({&writer, &reader}), {});
     REQUIRE(line.at("streams").size() == 2);
     CHECK(line.at("streams").at(1) == nlohmann::ordered_json{{"bytes", 10 * mb}});
 }
@@ -280,7 +280,7 @@ TEST_CASE("stream_overlap_is_latest_start_to_earliest_end") {
     other.write(500, 5000, 45, mb);
     Stream reader(0, 1);
     reader.write(0, 6000, 60, mb);
-    const auto line = sonde::results::phase_end_line(totals_of({&first, &other, &reader}), {});
+    const auto line = sonde::results::make_phase_end_line(totals_of({&first, &other, &reader}), {});
     CHECK(line.at("streams").at(0).at("overlap_s") == doctest::Approx(3.5));
     CHECK(line.at("streams").at(0).at("overlap_bytes") == 70 * mb);
     CHECK(line.at("streams").at(1).at("overlap_bytes") == 35 * mb);
@@ -291,9 +291,10 @@ TEST_CASE("wearout_ratio_compares_total_with_stonewall") {
     only.write(0, 4000, 4, mb).at_wall(0, 0, true);
     PhaseFacts facts;
     facts.stonewall_ns = 2'000'000'000;
-    CHECK_FALSE(sonde::results::phase_end_line(totals_of({&only}), facts).contains("wearout_ratio"));
+    CHECK_FALSE(sonde::results::make_phase_end_line(totals_of({&only}), facts).contains("wearout_ratio"));
     only.at_wall(3 * mb, 3, true);
-    CHECK(sonde::results::phase_end_line(totals_of({&only}), facts).at("wearout_ratio") == doctest::Approx(1.0 / 1.5));
+    CHECK(sonde::results::make_phase_end_line(totals_of({&only}), facts).at("wearout_ratio") ==
+          doctest::Approx(1.0 / 1.5));
 }
 
 TEST_CASE("node_name_is_host_or_number") {

@@ -35,14 +35,14 @@ TEST_CASE("task_rows_are_ordered_with_individual_rates") {
     Totals totals;
     totals.rows = {row(1, 1, second, 4 * second), row(0, 0, second, second)};
     PhaseFacts facts;
-    const auto lines = task_lines(totals, facts);
+    const auto lines = make_task_lines(totals, facts);
     REQUIRE(lines.size() == 1);
     CHECK(lines[0]["first_task"] == 0);
     CHECK(lines[0]["columns"].size() == 14);
     CHECK(lines[0]["rows"][0] == ordered_json{0, 0, 0, 600, 6, 1.0, 1.0, 0.25, 0.5, 0.125, 0.0625, 1.0, 2.0, nullptr});
     CHECK(lines[0]["rows"][1] == ordered_json{1, 1, 0, 600, 6, 1.0, 4.0, 0.25, 0.5, 0.125, 0.0625, 1.0, 2.0, 200.0});
     facts.stonewall_ns = 1;
-    const auto walled = task_lines(totals, facts);
+    const auto walled = make_task_lines(totals, facts);
     CHECK(walled[0]["columns"][14] == "stonewall_bytes");
     CHECK(walled[0]["columns"][15] == "stonewall_ops");
     CHECK(walled[0]["rows"][1][14] == 500);
@@ -54,12 +54,12 @@ TEST_CASE("task_line_has_at_most_1024_rows") {
     for (int task = 0; task < 1025; ++task) {
         totals.rows.push_back(row(task, 0, 0, second));
     }
-    const auto lines = task_lines(totals, {});
+    const auto lines = make_task_lines(totals, {});
     REQUIRE(lines.size() == 2);
     CHECK(lines[0]["rows"].size() == 1024);
     CHECK(lines[1]["first_task"] == 1024);
     CHECK(lines[1]["rows"].size() == 1);
-    CHECK(task_lines(Totals{}, PhaseFacts{}).empty());
+    CHECK(make_task_lines(Totals{}, PhaseFacts{}).empty());
 }
 
 TEST_CASE("node_row_sums_its_tasks") {
@@ -67,7 +67,7 @@ TEST_CASE("node_row_sums_its_tasks") {
     totals.rows = {row(0, 0, 2 * second, 5 * second), row(1, 0, second, 4 * second), row(2, 1, 0, 0)};
     PhaseFacts facts;
     facts.hosts = {"alpha"};
-    const ordered_json line = node_line(totals, facts);
+    const ordered_json line = make_node_line(totals, facts);
     CHECK(line["columns"].size() == 9);
     REQUIRE(line["rows"].size() == 2);
     CHECK(line["rows"][0] == ordered_json{0, "alpha", 2, 1200, 12, 4.0, 300.0, 2.0, 4.0});
@@ -85,7 +85,7 @@ TEST_CASE("node_row_has_clock_or_null") {
     clock.drift_ns = 30;
     clock.drift_error_ns = 40;
     facts.clocks = {clock};
-    const ordered_json line = node_line(totals, facts);
+    const ordered_json line = make_node_line(totals, facts);
     CHECK(line["columns"].size() == 13);
     CHECK(line["rows"][0][9].is_null());
     CHECK(line["rows"][0][12].is_null());
@@ -97,12 +97,12 @@ TEST_CASE("node_row_has_clock_or_null") {
 
 TEST_CASE("histogram_line_has_values_sums_and_overflow") {
     Totals totals;
-    sonde::meters::Histogram& writes = totals.histogram[sonde::meters::kind_write];
+    sonde::meters::Histogram& writes = totals.latency_histograms[sonde::meters::kind_write];
     writes.add(5);
     writes.add(5);
     writes.add(100);
     writes.add(1ULL << 50U);
-    const auto lines = histogram_lines(totals);
+    const auto lines = make_histogram_lines(totals);
     REQUIRE(lines.size() == 1);
     CHECK(lines[0] == ordered_json{{"kind", "write"},
                                    {"count", 4},
@@ -111,7 +111,7 @@ TEST_CASE("histogram_line_has_values_sums_and_overflow") {
                                    {"sum_ns", (1ULL << 50U) + 110},
                                    {"overflow", 1},
                                    {"buckets", {{5, 6, 2}, {100, 101, 1}}}});
-    CHECK(histogram_lines(Totals{}).empty());
+    CHECK(make_histogram_lines(Totals{}).empty());
 }
 
 TEST_CASE("quantile_of_empty_is_null_and_of_a_single_value_its_bucket") {
@@ -130,20 +130,20 @@ TEST_CASE("quantile_of_empty_is_null_and_of_a_single_value_its_bucket") {
 TEST_CASE("name_counters_add_and_longest_verify_wins") {
     Totals first;
     first.file_operations = 1;
-    first.entries = 2;
-    first.directories = 3;
-    first.examined = 4;
-    first.matched = 5;
+    first.listed_entries = 2;
+    first.listed_directories = 3;
+    first.examined_entries = 4;
+    first.matched_entries = 5;
     first.verify_ns = 7;
     first.short_operations = 8;
     Totals other = first;
     other.verify_ns = 6;
     first.merge(other);
     CHECK(first.file_operations == 2);
-    CHECK(first.entries == 4);
-    CHECK(first.directories == 6);
-    CHECK(first.examined == 8);
-    CHECK(first.matched == 10);
+    CHECK(first.listed_entries == 4);
+    CHECK(first.listed_directories == 6);
+    CHECK(first.examined_entries == 8);
+    CHECK(first.matched_entries == 10);
     CHECK(first.verify_ns == 7);
     CHECK(first.short_operations == 16);
 }

@@ -11,8 +11,8 @@
 using nlohmann::ordered_json;
 using sonde::meters::TargetLatency;
 using sonde::meters::TargetMeter;
-using sonde::results::target_line;
-using sonde::results::target_series_lines;
+using sonde::results::make_target_line;
+using sonde::results::make_target_series_lines;
 using sonde::results::TargetStatistics;
 using sonde::results::TargetTotals;
 using sonde::results::Totals;
@@ -26,7 +26,7 @@ Totals many(int targets, std::size_t slices) {
     Totals totals;
     totals.targets.slice_ns = 1000;
     for (int i = 0; i < targets; ++i) {
-        totals.targets.served["OST" + std::to_string(i)][0].slices.resize(slices, {3, 1, 2, 0});
+        totals.targets.statistics_by_target["OST" + std::to_string(i)][0].slices.resize(slices, {3, 1, 2, 0});
     }
     return totals;
 }
@@ -40,7 +40,7 @@ TEST_CASE("target_quantile_is_within_6_percent") {
         meter.add_single(0, target, 0, 1, i * 1000, 1);
     }
     const TargetTotals targets = TargetTotals::from_board(*board_of({{&meter, 2, 1}}, 0), 1);
-    const TargetStatistics& counts = targets.served.at("OST0")[0];
+    const TargetStatistics& counts = targets.statistics_by_target.at("OST0")[0];
     for (const double q : {0.5, 0.9, 0.99}) {
         CHECK(static_cast<double>(counts.quantile(q)) == doctest::Approx(q * 1e7).epsilon(0.063));
     }
@@ -65,23 +65,24 @@ TEST_CASE("target_sums_do_not_depend_on_slice_width") {
     joined.merge(
         TargetTotals::unpack(TargetTotals::from_board(*board_of({{&wide, 2, 1}}, wide.doublings()), width).pack()));
     CHECK(at_once.pack() == joined.pack());
-    CHECK(at_once.files == 4);
-    CHECK(at_once.with_layout == 2);
-    CHECK(at_once.bytes(0) == 1007);
-    CHECK(at_once.bytes(1) == 3);
-    CHECK(at_once.served.at("A")[0].sum().single_ops == 2);
-    CHECK(at_once.served.at("A")[0].longest_ns == 40);
-    CHECK(at_once.served.at("B")[1].sum().split_ops == 1);
-    CHECK_FALSE(at_once.served.at("B")[0].is_used());
+    CHECK(at_once.opened_files == 4);
+    CHECK(at_once.known_layouts == 2);
+    CHECK(at_once.sum_bytes(0) == 1007);
+    CHECK(at_once.sum_bytes(1) == 3);
+    CHECK(at_once.statistics_by_target.at("A")[0].sum_slices().single_ops == 2);
+    CHECK(at_once.statistics_by_target.at("A")[0].longest_ns == 40);
+    CHECK(at_once.statistics_by_target.at("B")[1].sum_slices().split_ops == 1);
+    CHECK_FALSE(at_once.statistics_by_target.at("B")[0].is_used());
 
     together->clear();
-    CHECK(TargetTotals::from_board(*together, width).served.empty());
+    CHECK(TargetTotals::from_board(*together, width).statistics_by_target.empty());
 }
 
 TEST_CASE("quantile_rank_rounds_up_and_is_at_most_longest") {
     TargetStatistics counts;
     CHECK(counts.quantile(0.5) == 0);
-    counts.latency = {{5, 2}, {9, 2}};  // of 5 and 9 ns: below 16 each value has a bucket of its own
+    counts.operations_by_latency_bucket = {{5, 2},
+                                           {9, 2}};  // of 5 and 9 ns: below 16 each value has a bucket of its own
     counts.longest_ns = 9;
     CHECK(counts.quantile(0.0) == 5);
     CHECK(counts.quantile(0.5) == 5);
@@ -90,7 +91,7 @@ TEST_CASE("quantile_rank_rounds_up_and_is_at_most_longest") {
     const std::size_t wide = TargetLatency::bucket_of(1000);
     REQUIRE(TargetLatency::bucket_begin(wide) == 960);
     REQUIRE(TargetLatency::bucket_begin(wide + 1) == 1024);
-    counts.latency = {{static_cast<std::uint32_t>(wide), 1}};
+    counts.operations_by_latency_bucket = {{static_cast<std::uint32_t>(wide), 1}};
     counts.longest_ns = 1020;
     CHECK(counts.quantile(0.5) == 991);  // the middle of 960 to 1,023
     counts.longest_ns = 970;
@@ -100,14 +101,14 @@ TEST_CASE("quantile_rank_rounds_up_and_is_at_most_longest") {
 TEST_CASE("target table has a row per kind and counts located bytes") {
     Totals totals;
     totals.bytes = {1000, 500};
-    totals.targets.files = 4;
-    totals.targets.with_layout = 3;
-    TargetStatistics& read = totals.targets.served["A"][0];
-    read.latency = {{5, 9}, {9, 1}};
+    totals.targets.opened_files = 4;
+    totals.targets.known_layouts = 3;
+    TargetStatistics& read = totals.targets.statistics_by_target["A"][0];
+    read.operations_by_latency_bucket = {{5, 9}, {9, 1}};
     read.longest_ns = 9;
     read.slices = {{100, 4, 20, 0}, {}, {50, 6, 34, 2}};
-    totals.targets.served["B"][1].slices = {{7, 0, 0, 3}};  // nothing but operations over several targets
-    const ordered_json line = target_line(totals);
+    totals.targets.statistics_by_target["B"][1].slices = {{7, 0, 0, 3}};  // nothing but operations over several targets
+    const ordered_json line = make_target_line(totals);
     CHECK(line["files"] == 4);
     CHECK(line["known_files"] == 3);
     CHECK(line["bytes"] == 1500);
@@ -116,14 +117,14 @@ TEST_CASE("target table has a row per kind and counts located bytes") {
     REQUIRE(line["rows"].size() == 2);
     CHECK(line["rows"][0] == ordered_json{"A", "read", 150, 12, 10, 54, 5, 5, 9, 9});
     CHECK(line["rows"][1] == ordered_json{"B", "write", 7, 3, 0, 0, nullptr, nullptr, nullptr, nullptr});
-    CHECK(target_line(Totals()).is_null());
+    CHECK(make_target_line(Totals()).is_null());
 }
 
 TEST_CASE("target_series_has_each_slice") {
     Totals totals;
     totals.targets.slice_ns = 250'000'000;
-    totals.targets.served["A"][1].slices = {{100, 4, 20, 1}, {}, {50, 6, 34, 2}};
-    const auto lines = target_series_lines(totals);
+    totals.targets.statistics_by_target["A"][1].slices = {{100, 4, 20, 1}, {}, {50, 6, 34, 2}};
+    const auto lines = make_target_series_lines(totals);
     REQUIRE(lines.size() == 1);
     CHECK(lines[0] == ordered_json{{"scope", "target"},
                                    {"target", "A"},
@@ -133,15 +134,15 @@ TEST_CASE("target_series_has_each_slice") {
                                    {"ops", {5, 0, 8}},
                                    {"single_ops", {4, 0, 6}},
                                    {"single_ns", {20, 0, 34}}});
-    CHECK(target_series_lines(Totals()).empty());
+    CHECK(make_target_series_lines(Totals()).empty());
 }
 
 TEST_CASE("target_series_have_at_most_65536_slices") {
-    const auto exactly = target_series_lines(many(1024, 64));
+    const auto exactly = make_target_series_lines(many(1024, 64));
     REQUIRE(exactly.size() == 1024);
     CHECK(exactly[0]["bytes"].size() == 64);
     CHECK(exactly[0]["slice_s"] == 1e-6);
-    const auto lines = target_series_lines(many(1025, 64));
+    const auto lines = make_target_series_lines(many(1025, 64));
     REQUIRE(lines.size() == 1025);
     for (const auto& line : lines) {
         CHECK(line["bytes"].size() == 32);
@@ -149,11 +150,11 @@ TEST_CASE("target_series_have_at_most_65536_slices") {
         CHECK(line["slice_s"] == 2e-6);
         CHECK(line["single_ns"][31] == 4);
     }
-    const auto odd = target_series_lines(many(2048, 33));  // two neighbors are one, the last stays alone
+    const auto odd = make_target_series_lines(many(2048, 33));  // two neighbors are one, the last stays alone
     CHECK(odd[0]["bytes"].size() == 17);
     CHECK(odd[0]["bytes"][15] == 6);
     CHECK(odd[0]["bytes"][16] == 3);
-    const auto table = target_line(many(2048, 64));
+    const auto table = make_target_line(many(2048, 64));
     CHECK(table["rows"].size() == 2048);
     CHECK(table["rows"][0][2] == 192);
 }
@@ -161,31 +162,31 @@ TEST_CASE("target_series_have_at_most_65536_slices") {
 TEST_CASE("target_totals_survive_packing_and_joining") {
     TargetTotals first;
     first.slice_ns = 50;
-    first.files = 3;
-    first.with_layout = 2;
-    first.served["A"][0].slices = {{1, 2, 3, 4}};
-    first.served["A"][1].slices = {{5, 6, 7, 8}, {9, 10, 11, 12}};
-    first.served["A"][1].latency = {{4, 40}, {7, 70}};
-    first.served["A"][1].longest_ns = 7;
+    first.opened_files = 3;
+    first.known_layouts = 2;
+    first.statistics_by_target["A"][0].slices = {{1, 2, 3, 4}};
+    first.statistics_by_target["A"][1].slices = {{5, 6, 7, 8}, {9, 10, 11, 12}};
+    first.statistics_by_target["A"][1].operations_by_latency_bucket = {{4, 40}, {7, 70}};
+    first.statistics_by_target["A"][1].longest_ns = 7;
     const TargetTotals back = TargetTotals::unpack(first.pack());
     CHECK(back.pack() == first.pack());
     CHECK(back.slice_ns == 50);
-    CHECK(back.files == 3);
-    CHECK(back.with_layout == 2);
-    CHECK(back.served.at("A")[1].latency.at(7) == 70);
-    CHECK(back.served.at("A")[1].slices.at(1).single_ns == 11);
+    CHECK(back.opened_files == 3);
+    CHECK(back.known_layouts == 2);
+    CHECK(back.statistics_by_target.at("A")[1].operations_by_latency_bucket.at(7) == 70);
+    CHECK(back.statistics_by_target.at("A")[1].slices.at(1).single_ns == 11);
     TargetTotals other = first;
     other.slice_ns = 40;
-    other.served["A"][0].slices.resize(3, {100, 0, 0, 0});
-    other.served["A"][1].longest_ns = 6;
+    other.statistics_by_target["A"][0].slices.resize(3, {100, 0, 0, 0});
+    other.statistics_by_target["A"][1].longest_ns = 6;
     other.merge(back);
     CHECK(other.slice_ns == 50);
-    CHECK(other.files == 6);
-    CHECK(other.with_layout == 4);
-    CHECK(other.bytes(0) == 202);
-    CHECK(other.bytes(1) == 28);
-    CHECK(other.served.at("A")[0].slices.size() == 3);
-    CHECK(other.served.at("A")[1].latency.at(7) == 140);
-    CHECK(other.served.at("A")[1].longest_ns == 7);
-    CHECK(other.served.at("A")[1].sum().split_ops == 40);
+    CHECK(other.opened_files == 6);
+    CHECK(other.known_layouts == 4);
+    CHECK(other.sum_bytes(0) == 202);
+    CHECK(other.sum_bytes(1) == 28);
+    CHECK(other.statistics_by_target.at("A")[0].slices.size() == 3);
+    CHECK(other.statistics_by_target.at("A")[1].operations_by_latency_bucket.at(7) == 140);
+    CHECK(other.statistics_by_target.at("A")[1].longest_ns == 7);
+    CHECK(other.statistics_by_target.at("A")[1].sum_slices().split_ops == 40);
 }

@@ -34,14 +34,14 @@ Totals random_node(std::mt19937_64& random, int node) {
         auto& meter = stream->meter();
         meter.planned_bytes = static_cast<std::uint64_t>(pick(0, 1 << 30));
         meter.planned_operations = static_cast<std::uint64_t>(pick(0, 1 << 20));
-        for (std::uint64_t* count :
-             {&meter.file_operations, &meter.entries, &meter.directories, &meter.examined, &meter.matched}) {
+        for (std::uint64_t* count : {&meter.file_operations, &meter.listed_entries, &meter.listed_directories,
+                                     &meter.examined_entries, &meter.matched_entries}) {
             *count = static_cast<std::uint64_t>(pick(0, 1 << 20));
         }
-        meter.failed = static_cast<std::uint64_t>(pick(0, 3));
+        meter.failed_operations = static_cast<std::uint64_t>(pick(0, 3));
         meter.short_operations = static_cast<std::uint64_t>(pick(0, 3));
         meter.checked_bytes = static_cast<std::uint64_t>(pick(0, 1 << 30));
-        meter.mismatches = static_cast<std::uint64_t>(pick(0, 3));
+        meter.mismatch_count = static_cast<std::uint64_t>(pick(0, 3));
         meter.verify_ns = pick(0, 1 << 30);
         meter.user_ns = static_cast<std::uint64_t>(pick(0, 1 << 30));
         meter.system_ns = static_cast<std::uint64_t>(pick(0, 1 << 30));
@@ -77,31 +77,31 @@ TEST_CASE("every_counter_survives_packing") {
     CHECK(back.operations == totals.operations);
     CHECK(back.short_operations == totals.short_operations);
     CHECK(back.file_operations == totals.file_operations);
-    CHECK(back.entries == totals.entries);
-    CHECK(back.directories == totals.directories);
-    CHECK(back.examined == totals.examined);
-    CHECK(back.matched == totals.matched);
-    CHECK(back.failed == totals.failed);
+    CHECK(back.listed_entries == totals.listed_entries);
+    CHECK(back.listed_directories == totals.listed_directories);
+    CHECK(back.examined_entries == totals.examined_entries);
+    CHECK(back.matched_entries == totals.matched_entries);
+    CHECK(back.failed_operations == totals.failed_operations);
     CHECK(back.checked_bytes == totals.checked_bytes);
-    CHECK(back.mismatches == totals.mismatches);
+    CHECK(back.mismatch_count == totals.mismatch_count);
     CHECK(back.stonewalled_streams == totals.stonewalled_streams);
     CHECK(back.verify_ns == totals.verify_ns);
     CHECK(back.stonewall_bytes == totals.stonewall_bytes);
     CHECK(back.slice_ns == totals.slice_ns);
-    CHECK(back.histogram[kind_write].sum_ns == totals.histogram[kind_write].sum_ns);
-    CHECK(back.histogram[kind_write].min_ns == totals.histogram[kind_write].min_ns);
-    CHECK(back.histogram[kind_read].overflow == totals.histogram[kind_read].overflow);
-    CHECK(back.histogram[kind_write].quantile(0.5) == totals.histogram[kind_write].quantile(0.5));
+    CHECK(back.latency_histograms[kind_write].sum_ns == totals.latency_histograms[kind_write].sum_ns);
+    CHECK(back.latency_histograms[kind_write].min_ns == totals.latency_histograms[kind_write].min_ns);
+    CHECK(back.latency_histograms[kind_read].overflow == totals.latency_histograms[kind_read].overflow);
+    CHECK(back.latency_histograms[kind_write].quantile(0.5) == totals.latency_histograms[kind_write].quantile(0.5));
     REQUIRE(back.rows.size() == totals.rows.size());
     CHECK(back.rows[1].task == totals.rows[1].task);
     CHECK(back.rows[1].transfer_end_ns == totals.rows[1].transfer_end_ns);
     CHECK(back.rows[1].next_operation == totals.rows[1].next_operation);
-    CHECK(back.streams[0].bytes == totals.streams[0].bytes);
-    REQUIRE(back.streams[0].slices.size() == totals.streams[0].slices.size());
-    for (std::size_t i = 0; i < back.streams[0].slices.size(); ++i) {
-        CHECK(back.streams[0].slices[i].bytes == totals.streams[0].slices[i].bytes);
-        CHECK(back.streams[0].slices[i].active == totals.streams[0].slices[i].active);
-        CHECK(back.streams[0].slices[i].rates == totals.streams[0].slices[i].rates);
+    CHECK(back.sums_of_streams[0].bytes == totals.sums_of_streams[0].bytes);
+    REQUIRE(back.sums_of_streams[0].slices.size() == totals.sums_of_streams[0].slices.size());
+    for (std::size_t i = 0; i < back.sums_of_streams[0].slices.size(); ++i) {
+        CHECK(back.sums_of_streams[0].slices[i].bytes == totals.sums_of_streams[0].slices[i].bytes);
+        CHECK(back.sums_of_streams[0].slices[i].active_streams == totals.sums_of_streams[0].slices[i].active_streams);
+        CHECK(back.sums_of_streams[0].slices[i].stream_bytes == totals.sums_of_streams[0].slices[i].stream_bytes);
     }
 }
 
@@ -128,12 +128,12 @@ TEST_CASE("intervals_span_first_start_to_last_end") {
     Stream b(1);
     b.open(0, 5).write(30, 700, 1, mb);
     const Totals all = joined(totals_of({&a}, 0), totals_of({&b}, 1));
-    CHECK(all.part[sonde::meters::part_open].first_start_ns == 0);
-    CHECK(all.part[sonde::meters::part_open].last_end_ns == 20 * sonde::tests::ms);
-    CHECK(all.part[sonde::meters::part_open].sum_ns == 15 * sonde::tests::ms);
-    CHECK(all.part[sonde::meters::part_transfer].first_start_ns == 20 * sonde::tests::ms);
-    CHECK(all.part[sonde::meters::part_transfer].last_end_ns == 700 * sonde::tests::ms);
-    CHECK(all.part[sonde::meters::part_close].first_start_ns == -1);
+    CHECK(all.parts_of_work[sonde::meters::part_open].first_start_ns == 0);
+    CHECK(all.parts_of_work[sonde::meters::part_open].last_end_ns == 20 * sonde::tests::ms);
+    CHECK(all.parts_of_work[sonde::meters::part_open].sum_ns == 15 * sonde::tests::ms);
+    CHECK(all.parts_of_work[sonde::meters::part_transfer].first_start_ns == 20 * sonde::tests::ms);
+    CHECK(all.parts_of_work[sonde::meters::part_transfer].last_end_ns == 700 * sonde::tests::ms);
+    CHECK(all.parts_of_work[sonde::meters::part_close].first_start_ns == -1);
 }
 
 TEST_CASE("task_row_is_in_root_time_with_part_times") {
@@ -174,8 +174,8 @@ TEST_CASE("task_row_is_in_root_time_with_part_times") {
     CHECK(row.stonewall_bytes == 7);
     CHECK(row.stonewall_operations == 8);
     CHECK(totals.stonewalled_streams == 1);
-    CHECK(totals.streams[1].bytes == row.bytes);
-    CHECK(totals.streams[0].slices.empty());
+    CHECK(totals.sums_of_streams[1].bytes == row.bytes);
+    CHECK(totals.sums_of_streams[0].slices.empty());
     // A clock so far off that the task would have begun before the phase: no time is negative.
     const Totals early = added(-300);
     CHECK(early.rows[0].start_ns == 0);
@@ -192,15 +192,15 @@ TEST_CASE("stream_is_active_in_touched_slices") {
     Stream inside(1);
     inside.write(150, 350, 2, mb);
     const Totals totals = totals_of({&exact, &inside});
-    const auto& slices = totals.streams[0].slices;
+    const auto& slices = totals.sums_of_streams[0].slices;
     REQUIRE(slices.size() == 4);
     const std::vector<int> active{0, 2, 2, 1};
     const std::vector<std::size_t> full{0, 1, 2, 0};
     for (std::size_t i = 0; i < 4; ++i) {
         CAPTURE(i);
-        CHECK(slices[i].active == active[i]);
+        CHECK(slices[i].active_streams == active[i]);
         std::uint32_t counted = 0;
-        for (const auto& [bucket, count] : slices[i].rates) {
+        for (const auto& [bucket, count] : slices[i].stream_bytes) {
             counted += count;
         }
         CHECK(counted == full[i]);
@@ -212,14 +212,14 @@ TEST_CASE("all_slices_are_sums_of_streams") {
     writer.write(0, 300, 3, mb);
     Stream reader(0, 1);
     reader.write(0, 200, 4, mb);
-    const auto all = sonde::results::all_slices(totals_of({&writer, &reader}));
+    const auto all = sonde::results::sum_slices_of_streams(totals_of({&writer, &reader}));
     REQUIRE(all.size() == 3);
     CHECK(all[0].bytes == 3 * mb);
     CHECK(all[0].operations == 3);
-    CHECK(all[0].active == 2);
-    CHECK(all[0].rates.size() == 2);
+    CHECK(all[0].active_streams == 2);
+    CHECK(all[0].stream_bytes.size() == 2);
     CHECK(all[2].bytes == mb);
-    CHECK(all[2].active == 1);
+    CHECK(all[2].active_streams == 1);
 }
 
 TEST_CASE("slices_of_different_width_are_aligned") {
@@ -232,26 +232,27 @@ TEST_CASE("slices_of_different_width_are_aligned") {
     const Totals totals = totals_of({&quick, &slow});
     CHECK(totals.slice_ns == 400 * sonde::tests::ms);
     std::uint64_t sum = 0;
-    for (const auto& slice : totals.streams[0].slices) {
+    for (const auto& slice : totals.sums_of_streams[0].slices) {
         sum += slice.bytes;
     }
     CHECK(sum == 210 * mb);
-    CHECK(totals.streams[0].slices.size() == 100);
-    CHECK(totals.streams[0].slices[0].bytes == 6 * mb);  // 4 of the quick one, 2 of the slow one
-    CHECK(totals.streams[0].slices[0].active == 2);
-    CHECK(totals.streams[0].slices[2].active == 2);
-    CHECK(totals.streams[0].slices[2].rates.size() == 1);  // the quick one ends inside it: it does not fill the slice
-    CHECK(totals.streams[0].slices[3].active == 1);
+    CHECK(totals.sums_of_streams[0].slices.size() == 100);
+    CHECK(totals.sums_of_streams[0].slices[0].bytes == 6 * mb);  // 4 of the quick one, 2 of the slow one
+    CHECK(totals.sums_of_streams[0].slices[0].active_streams == 2);
+    CHECK(totals.sums_of_streams[0].slices[2].active_streams == 2);
+    CHECK(totals.sums_of_streams[0].slices[2].stream_bytes.size() ==
+          1);  // the quick one ends inside it: it does not fill the slice
+    CHECK(totals.sums_of_streams[0].slices[3].active_streams == 1);
 }
 
 TEST_CASE("hanging_stream_is_active_without_bytes") {
     Stream stuck(0);
     stuck.write(0, 100, 1, mb).write(3000, 3100, 1, mb);
     const Totals totals = totals_of({&stuck});
-    CHECK(totals.streams[0].slices.size() == 31);
-    CHECK(totals.streams[0].slices[10].bytes == 0);
-    CHECK(totals.streams[0].slices[10].active == 1);
-    CHECK(totals.streams[0].slices[10].rates.at(0) == 1);
+    CHECK(totals.sums_of_streams[0].slices.size() == 31);
+    CHECK(totals.sums_of_streams[0].slices[10].bytes == 0);
+    CHECK(totals.sums_of_streams[0].slices[10].active_streams == 1);
+    CHECK(totals.sums_of_streams[0].slices[10].stream_bytes.at(0) == 1);
 }
 
 TEST_CASE("series_line_has_all_members") {
@@ -259,7 +260,7 @@ TEST_CASE("series_line_has_all_members") {
     a.write(0, 1000, 100, mb);
     Stream b(1);
     b.write(0, 2000, 100, mb);
-    const auto line = sonde::results::series_line(totals_of({&a, &b}));
+    const auto line = sonde::results::make_series_line(totals_of({&a, &b}));
     CHECK(line.at("slice_s") == doctest::Approx(0.1));
     CHECK(line.at("bytes").size() == 20);
     std::uint64_t sum = 0;

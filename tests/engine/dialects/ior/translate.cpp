@@ -28,14 +28,15 @@ IorSettings settings_of(const std::string& line) {
     }
     std::vector<IorSettings> tests = parse_arguments(arguments);
     REQUIRE(tests.size() == 1);
-    check(tests.front(), false);
+    check_settings(tests.front(), false);
     return tests.front();
 }
 
 /// The plan, read by the engine's own parser, so that every member is one that it knows.
 plan::Plan plan_of(const std::string& line, const TaskPlacement& crowd = {}) {
     const IorSettings settings = settings_of(line);
-    return plan::parse_plan(translate(settings, crowd, 0, 1000, std::nullopt).plan.dump(), sonde::runs::capabilities());
+    return plan::parse_plan(translate(settings, crowd, 0, 1000, std::nullopt).plan.dump(),
+                            sonde::runs::list_capabilities());
 }
 
 std::string ids(const plan::Plan& plan) {
@@ -124,7 +125,7 @@ TEST_CASE("the plan has IOR's geometry, content and files") {
     CHECK(write.barrier == plan::Barrier::intra);
     CHECK(write.stop.stonewall == 7'000'000'000);
     CHECK(write.stop.wearout);
-    CHECK(write.open == plan::Open::truncate);
+    CHECK(write.open == plan::OpenMode::truncate);
 }
 
 TEST_CASE("content without -G is the time, for random packets nothing") {
@@ -170,12 +171,12 @@ TEST_CASE("-N leaves other tasks waiting and is capped") {
 }
 
 TEST_CASE("IOR's deviation is that of the population") {
-    const RateSpread spread = spread_of({2, 4, 4, 4, 5, 5, 7, 9});
+    const RateSpread spread = compute_spread({2, 4, 4, 4, 5, 5, 7, 9});
     CHECK(spread.mean == doctest::Approx(5));
     CHECK(spread.deviation == doctest::Approx(2));
     CHECK(spread.min == 2);
     CHECK(spread.max == 9);
-    CHECK(spread_of({}).mean == 0);
+    CHECK(compute_spread({}).mean == 0);
 }
 
 TEST_CASE("any arguments give a valid plan or one sentence") {
@@ -276,10 +277,10 @@ TEST_CASE("any arguments give a valid plan or one sentence") {
         CAPTURE(line);
         try {
             for (IorSettings& settings : parse_arguments(arguments)) {
-                check(settings, false);
+                check_settings(settings, false);
                 const TaskPlacement crowd{static_cast<int>(1 + draw(8)), 1, 4, true};
                 const Translation translation = translate(settings, crowd, 0, 1000, std::nullopt);
-                const plan::Plan plan = plan::parse_plan(translation.plan.dump(), sonde::runs::capabilities());
+                const plan::Plan plan = plan::parse_plan(translation.plan.dump(), sonde::runs::list_capabilities());
                 CHECK(plan.phases.size() == translation.steps.size());
                 ++plans;
             }

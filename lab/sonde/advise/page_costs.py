@@ -91,20 +91,19 @@ def _measure_file_system(folder: Path, trace_folder: Path, buffer: FileBuffer) -
 
 @contextmanager
 def _open_scratch_file(folder: Path, trace_folder: Path) -> Iterator[int]:
-    """A file without a name next to the program's file, else a file in the folder of the trace, removed afterwards."""
-    name = None
+    """A file without a name next to the program's file, else a temporary one in the folder of the trace."""
     try:
         fd = os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
     except OSError:
         if folder.stat().st_dev != trace_folder.stat().st_dev:
             raise
-        fd, name = tempfile.mkstemp(dir=trace_folder)
+        with tempfile.TemporaryFile(dir=trace_folder, buffering=0) as file:
+            yield file.fileno()
+        return
     try:
         yield fd
     finally:
         os.close(fd)
-        if name is not None:
-            os.unlink(name)
 
 
 def _has_leases(folder: Path) -> bool:

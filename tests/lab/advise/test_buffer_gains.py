@@ -4,15 +4,18 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 
+from sonde.advise import page_costs
 from sonde.advise.buffer_gains import BufferGain, predict_buffer_gain, predict_buffering
 from sonde.advise.buffers import choose_file_buffers
 from sonde.advise.page_costs import PageCosts, TransferCost, measure_page_costs
 from sonde.model.trace import Trace, TracedFile
 
+PRELOAD = Path(__file__).resolve().parents[3] / "preload"
 PATH = "/scratch/data"
 #: 100 microseconds a call and 1 GB/s; copies are free.
 SLOW = TransferCost(100e-6, 1e-9, 1e-9, 1e-9)
@@ -175,3 +178,32 @@ def test_removed_folder_gives_no_prediction(tmp_path: Path) -> None:
     forecast = predict_buffering(trace, tmp_path)
     assert (forecast.files, forecast.automatic, forecast.chosen) == (1, None, None)
     assert forecast.build_document()["auto"] is None
+
+
+# Names of /proc/mounts and the numbers of statfs that the library compares (linux/magic.h, and those of its comment).
+FILE_SYSTEM_NUMBERS = {
+    **dict.fromkeys(("ext2", "ext3", "ext4"), "EXT4_SUPER_MAGIC"),
+    "xfs": "0x58465342",
+    "btrfs": "BTRFS_SUPER_MAGIC",
+    "tmpfs": "TMPFS_MAGIC",
+    "ramfs": "RAMFS_MAGIC",
+    "overlay": "OVERLAYFS_SUPER_MAGIC",
+    "f2fs": "0xF2F52010",
+    "zfs": "0x2FC12FC1",
+    "bcachefs": "0xCA451A4E",
+    "jfs": "0x3153464A",
+    "erofs": "0xE0F5E1E2",
+}
+
+
+def test_lab_and_library_agree_on_local_file_systems() -> None:
+    source = (PRELOAD / "files" / "lifecycle.cpp").read_text(encoding="utf-8")
+    (numbers,) = re.findall(r"local\[\] = \{([^}]*)\}", source)
+    assert {FILE_SYSTEM_NUMBERS[name] for name in page_costs._LOCAL_FILE_SYSTEMS} == set(
+        re.split(r",\s*", numbers.strip())
+    )
+
+
+def test_lab_and_library_agree_on_the_offset_of_page_data() -> None:
+    source = (PRELOAD / "cache" / "pages.cpp").read_text(encoding="utf-8")
+    assert re.findall(r"usual_offset = (\d+)", source) == [str(page_costs._PAGE_OFFSET)]

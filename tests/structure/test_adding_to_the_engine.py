@@ -46,7 +46,7 @@ EXAMPLES = (
     Example(
         "a stripe layout of a file system",
         r"\bgluster_system\b|\"gluster\"|\bgluster, ",
-        ("engine", "schema"),
+        ("engine", "schema/plan", "schema/record"),  # system files name Gluster as a kind of file system
         ("engine/layouts/gluster.cpp",),
     ),
     Example("a treatment", r"\bsleep_treatment\b", ("engine",), ("engine/treatments/sleep.cpp",)),

@@ -67,8 +67,8 @@ def test_density_of_rates_integrates_to_one() -> None:
 
 
 def test_part_as_fast_as_its_peers_is_as_probable_as_its_share() -> None:
-    arrays = [np.array([value]) for value in (-0.5, 0.0, 0.5, 0.02)]
-    vector = VectorPrediction(*arrays, chance=make_effect(0.4))
+    inside, outside, inside_sd, outside_sd = (np.array([value]) for value in (-0.5, 0.0, 0.5, 0.02))
+    vector = VectorPrediction(inside, outside, inside_sd, outside_sd, make_effect(0.4))
     values = np.zeros((1, 2))
     at_first_part, at_none = (
         compute_vector_density(vector, values, np.array([mask]), QUIET, 0.0)[0, 0, 0] for mask in ([1.0, 0], [0, 0.0])

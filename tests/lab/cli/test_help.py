@@ -74,7 +74,7 @@ def test_help_verb_equals_help_option(sonde: Any) -> None:
     assert sonde("help").out == sonde("--help").out
     assert sonde("help", "check").out == sonde("check", "--help").out
     assert sonde("help", "baseline", "set").out == sonde("baseline", "set", "--help").out
-    assert sonde("help", "chekc").code == 2
+    assert sonde("help", "chexckc").code == 2
 
 
 def test_overview_shows_first_verbs_and_names_all(sonde: Any) -> None:
@@ -107,7 +107,7 @@ def test_verb_links_to_existing_page(verb_name: str) -> None:
 
 
 def test_mistyped_verb_gets_the_close_one_instead_of_all(sonde: Any) -> None:
-    assert sonde("chek").err == 'sonde: There is no command "chek". Did you mean "check"? See `sonde --help`.\n'
+    assert sonde("chexck").err == 'sonde: There is no command "chexck". Did you mean "check"? See `sonde --help`.\n'
     assert "; there are check, run, suite" in sonde("zzz").err
 
 

@@ -55,6 +55,7 @@ struct DriverReport {
 DriverReport query_driver() {
     const CudaFunctions& cuda = load_cuda();
     DriverReport report;
+    // load_cuda() has set all pointers. NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage)
     int result = cuda.Init(0);
     if (result == cuda_success) {
         result = cuda.DeviceGetCount(&report.gpus);
@@ -99,7 +100,7 @@ DriverReport query_driver_in_child() {
     int status = 0;
     const bool is_ended = child > 0 && waitpid(child, &status, 0) == child;
     if (is_ended && WIFEXITED(status) && WEXITSTATUS(status) == 0) {
-        return {.gpus = std::atoi(text.c_str()), .problem = ""};
+        return {.gpus = static_cast<int>(std::strtol(text.c_str(), nullptr, 10)), .problem = ""};
     }
     return {.gpus = 0,
             .problem = !text.empty() ? text : "the driver of NVIDIA GPUs ends the program: check it with nvidia-smi"};

@@ -18,6 +18,11 @@ struct RuntimeLibrary {
 struct RuntimeFunction {
     const char* name;
     void* pointer;  ///< address of the pointer that receives the function
+
+    /// `receiver` is that address: of a pointer to a function, or of a `void*`.
+    template <typename Function>
+    RuntimeFunction(const char* function_name, Function** receiver)
+        : name(function_name), pointer(static_cast<void*>(receiver)) {}
 };
 
 /// Sets all pointers. Returns the name of the first function that the library lacks, or null.

@@ -2,6 +2,7 @@
 #include "cache/profitability.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace sonde::buffer {
 

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 
 namespace sonde::trace {
 

@@ -8,6 +8,7 @@
 #include <sys/utsname.h>
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 namespace sonde::trace {
 

@@ -182,14 +182,19 @@ def check_command(system: str, files: tuple[Path, ...], name: str, other_files: 
 
 
 def _list_files(paths: Sequence[Path]) -> list[Path]:
-    """The files among some paths, and those in the folders among them."""
+    """The files among some paths, and those in the folders among them. In a folder sysctl.d only *.conf, which alone
+    systemd-sysctl reads: others are notes and old copies."""
     files = []
     for path in paths:
-        inside = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+        inside = sorted(file for file in path.rglob("*") if _is_read_file(file)) if path.is_dir() else [path]
         if not inside:
             raise UserError(f"{path} holds no file; name the folder that has the saved outputs.")
         files += inside
     return files
+
+
+def _is_read_file(file: Path) -> bool:
+    return file.is_file() and (file.suffix == ".conf" or file.absolute().parent.name != "sysctl.d")
 
 
 def _read_this_host(fabrics: Sequence[Fabric]) -> HostTables:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from dual_stack_host import build_site, print_server_outputs
 
+from sonde.cli.route import _list_files
 from sonde.design.routes.check_host import check_host
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.setting_names import expand_setting_globs
@@ -60,3 +61,12 @@ def test_patterns_come_after_names_and_leave_out_exclusions() -> None:
         "net.ipv4.conf.bond0.rp_filter": "1",
         "net.ipv4.conf.bond0.210.rp_filter": "2",
     }
+
+
+@pytest.mark.parametrize("name", ["README.sysctl", "90-routes.conf.rpmsave", "90-routes.conf~"])
+def test_folder_of_settings_has_only_conf_files(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "etc" / "sysctl.d"
+    folder.mkdir(parents=True)
+    for file in (folder / name, folder / "90-routes.conf", tmp_path / "rules"):
+        file.write_text("net.ipv4.ip_forward = 0\n")
+    assert _list_files([tmp_path]) == [folder / "90-routes.conf", tmp_path / "rules"]

@@ -16,6 +16,8 @@ _FIRST_LINES = (
     (_POLICY, re.compile(r"src \S+ dst \S+")),
     (_SETTING, re.compile(r"[\w.\-/]+\s*=")),
 )
+# A line that may begin output of `ip -j` below another output.
+_JSON_LINE = re.compile(r"^(?=\[\s*[{\]]|\{\s*\")", re.MULTILINE)
 
 
 def split_outputs(output_text: str) -> list[str]:
@@ -23,6 +25,9 @@ def split_outputs(output_text: str) -> list[str]:
     so that numbers of lines stay. A script or a configuration file is one text."""
     if output_text.lstrip().startswith(("[", "{")):
         return list(_split_json_documents(output_text))
+    start = None if output_text.startswith("#!") else _find_json_output(output_text)
+    if start is not None:
+        return [*split_outputs(output_text[:start]), *_split_json_documents(output_text[start:])]
     lines = output_text.splitlines()
     kinds = _assign_listing_numbers(lines)
     listings = list(dict.fromkeys(kind for kind in kinds if kind))
@@ -48,6 +53,17 @@ def _split_json_documents(json_text: str) -> Iterator[str]:
         remaining_text = remaining_text[end:].lstrip()
     if remaining_text:
         yield remaining_text
+
+
+def _find_json_output(output_text: str) -> int | None:
+    """Where the first JSON document below lines of another output begins."""
+    for match in _JSON_LINE.finditer(output_text):
+        try:
+            json.JSONDecoder().raw_decode(output_text, match.start())
+        except (ValueError, RecursionError):
+            continue
+        return match.start()
+    return None
 
 
 def _assign_listing_numbers(lines: list[str]) -> list[tuple[str, int] | None]:

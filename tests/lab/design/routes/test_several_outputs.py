@@ -68,6 +68,14 @@ def test_json_documents_of_one_file_are_all_read() -> None:
     assert (len(tables.rules or ()), len(tables.routes or ())) == (1, 1)
 
 
+def test_lines_before_json_are_an_output_too() -> None:
+    routes = '[{"dst": "10.150.0.0/16", "gateway": "10.160.15.1", "dev": "bond0", "flags": []}]'
+    tables = parse_host_tables(f"abi.vsyscall32 = 1\nnet.ipv4.ip_forward = 1\n{routes}\n", "all")
+    assert (len(tables.settings or {}), len(tables.routes or ())) == (2, 1)
+    tables = parse_host_tables(f"0:\tfrom all lookup local\n32766:\tfrom all lookup main\n{routes}\n", "all")
+    assert (len(tables.rules or ()), len(tables.routes or ())) == (2, 1)
+
+
 def test_repeated_routes_count_once(tmp_path: Path) -> None:
     outputs = print_server_outputs()
     outputs["route"] += outputs.pop("route6") * 2

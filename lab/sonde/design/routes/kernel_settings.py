@@ -83,7 +83,8 @@ def _check_tw_recycle(setting_value: str, settings: Mapping[str, str]) -> tuple[
 
 
 def _check_tw_reuse(setting_value: str, settings: Mapping[str, str]) -> tuple[SettingState, str, str] | None:
-    if setting_value != "0" and settings.get("net.ipv4.tcp_timestamps") == "0":
+    # 2 (only for loopback) is the default since Linux 4.19, which every kernel lists
+    if setting_value not in ("0", "2") and settings.get("net.ipv4.tcp_timestamps") == "0":
         return ("without effect", "it needs tcp_timestamps, which is 0 here", "leave tcp_timestamps at 1")
     return None
 

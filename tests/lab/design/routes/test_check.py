@@ -75,6 +75,13 @@ def test_published_sysctls_are_audited() -> None:
     assert "1 TiB" in page_finding.reason, "268435456 pages of 4 KiB"
 
 
+@pytest.mark.parametrize(("value", "is_set"), [("0", False), ("1", True), ("2", False)])
+def test_default_of_time_wait_reuse_is_no_fault(value: str, is_set: bool) -> None:
+    settings = {"net.ipv4.tcp_tw_reuse": value, "net.ipv4.tcp_timestamps": "0"}
+    names = [finding.name for finding in audit_settings(settings)]
+    assert ("net.ipv4.tcp_tw_reuse" in names) == is_set
+
+
 def test_all_published_sysctls_are_compared() -> None:
     tables = read_host_tables([LISTINGS / "wolf-sysctl.conf"])
     fabrics = find_fabrics(read_system(find_system_file("cumulus")))

@@ -20,7 +20,7 @@ COMPARE(BufRegister);
 COMPARE(BufDeregister);
 COMPARE(Read);
 COMPARE(Write);
-static_assert(offsetof(CuFileError, cuda) == offsetof(CUfileError_t, cu_err));
+static_assert(offsetof(CuFileError, cuda_status) == offsetof(CUfileError_t, cu_err));
 static_assert(offsetof(CuFileDescription, descriptor) == offsetof(CUfileDescr_t, handle));
 static_assert(offsetof(CuFileDescription, operations) == offsetof(CUfileDescr_t, fs_ops));
 static_assert(sizeof(CuFileDescription) == sizeof(CUfileDescr_t));

@@ -7,6 +7,7 @@
 #include "system/text.hpp"
 
 #include <cstring>
+#include <initializer_list>
 
 namespace sonde::buffer {
 

@@ -56,9 +56,10 @@ def find_link_faults(host_view: HostView, host_tables: HostTables) -> Iterator[R
             yield from _check_own_network_route(host_view, host_tables)
             yield from _check_source_address(host_view, host_tables)
     yield from find_far_address_faults(host_view, host_tables)
-    yield from find_mtu_faults({device: side.mtu}, host_tables.mtus)
+    if not needs_connected_mode(device, side.mtu, host_tables):
+        yield from find_mtu_faults({device: side.mtu}, host_tables.mtus)
     yield from find_interface_faults(host_view, host_tables)
-    yield from _find_ipoib_mode_faults(device, side.mtu, host_tables)
+    yield from find_ipoib_mode_faults(device, side.mtu, host_tables)
     if is_device_up(device, host_tables):
         yield from find_gateway_faults(host_view, host_tables)
 
@@ -262,15 +263,20 @@ def find_mtu_faults(
             )  # fmt: skip
 
 
-def _find_ipoib_mode_faults(
+def needs_connected_mode(device_name: str, network_mtu: int | None, host_tables: HostTables) -> bool:
+    """Whether an IPoIB device is in datagram mode, in which it cannot have the MTU of its network."""
+    is_datagram = host_tables.transport_modes.get(device_name) == "datagram"
+    return is_datagram and network_mtu is not None and network_mtu > LARGEST_DATAGRAM_MTU
+
+
+def find_ipoib_mode_faults(
     device_name: str, network_mtu: int | None, host_tables: HostTables
 ) -> Iterator[RouteFault | CheckedItem]:
     """An IPoIB device in datagram mode on a network whose packets need connected mode."""
     if network_mtu is None or device_name not in host_tables.transport_modes:
         return
-    mode = host_tables.transport_modes[device_name]
     yield CheckedItem("the mode of an IPoIB interface", device_name)
-    if mode == "datagram" and network_mtu > LARGEST_DATAGRAM_MTU:
+    if needs_connected_mode(device_name, network_mtu, host_tables):
         yield RouteFault(
             "datagram mode", device_name,
             f"{device_name} is in datagram mode, whose packets have at most {LARGEST_DATAGRAM_MTU} B; the network has"

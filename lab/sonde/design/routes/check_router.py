@@ -15,7 +15,7 @@ from sonde.design.routes.check_interfaces import (
     find_wide_prefix_faults,
 )
 from sonde.design.routes.check_limits import find_proxy_faults, find_router_limits
-from sonde.design.routes.check_links import find_mtu_faults
+from sonde.design.routes.check_links import find_ipoib_mode_faults, find_mtu_faults, needs_connected_mode
 from sonde.design.routes.check_neighbors import find_neighbor_faults_of_router
 from sonde.design.routes.check_policies import find_policy_faults_of_router
 from sonde.design.routes.check_router_paths import find_forwarding_faults
@@ -210,7 +210,12 @@ def _check_interfaces(
     devices: dict[str, int | None] = {}
     for router in routers:
         devices |= {router.near_device: fabric.near.mtu, router.far_device: fabric.far.mtu}
-    yield from find_mtu_faults({device: mtu for device, mtu in devices.items() if device}, host_tables.mtus)
+    mtus = {
+        device: mtu for device, mtu in devices.items() if device and not needs_connected_mode(device, mtu, host_tables)
+    }
+    yield from find_mtu_faults(mtus, host_tables.mtus)
+    for device, network_mtu in devices.items():
+        yield from find_ipoib_mode_faults(device, network_mtu, host_tables)
     for device in devices:
         if not host_tables.links or not device:
             continue

@@ -3,11 +3,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from dual_stack_host import check_outputs
+from fabric_builders import build_fabric
 
+from sonde.design.routes.check_router import check_router_tables
+from sonde.design.routes.faults import RouteFault
+from sonde.design.routes.host_tables import HostTables
 from sonde.model.errors import UserError
 
 ADDRESSES = """2: hsn0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 9000 qdisc mq state UP qlen 1000
@@ -96,3 +101,17 @@ def test_unset_forwarding_of_a_file_is_no_fault(tmp_path: Path) -> None:
     outputs["99-local.conf"] += "net.ipv4.ip_forward = 0\n"
     (fault,) = check_outputs(tmp_path, outputs, "gw2").faults
     assert fault.location == "net.ipv4.ip_forward = 0 in the configuration files"
+
+
+@pytest.mark.parametrize(("mode", "is_fault"), [("datagram", True), ("connected", False)])
+def test_ipoib_mode_of_a_router_is_checked(mode: str, is_fault: bool) -> None:
+    fabric = build_fabric(1)
+    router = fabric.routers[0]
+    fabric = replace(fabric, near=replace(fabric.near, mtu=65520))
+    tables = HostTables(
+        addresses=(f"{router.near_address}/16", f"{router.far_address}/16"),
+        transport_modes={router.near_device: mode},
+        mtus={router.near_device: 2044},
+    )
+    kinds = {item.kind for item in check_router_tables([fabric], tables, router.name) if isinstance(item, RouteFault)}
+    assert kinds & {"datagram mode", "MTU mismatch"} == {"datagram mode" if is_fault else "MTU mismatch"}

@@ -52,6 +52,8 @@ _TITLES = {
     "timeout": "timeout of commands", "unit": "chunk", "data_start": "start of data", "extent_bytes": "extent size",
     "error_recovery": "error recovery", "data_offset": "data offset", "tran": "transport", "fs_kind": "signature",
 }  # fmt: skip
+# Attributes by which each path of a multipath map names its LUN.
+_PATHS, _LUN_IDENTITIES = "paths of ", ("wwn", "serial")
 _DEFAULT_COST = "the {parts} do not behave alike: the slowest, or the one that gives up first, decides for all"
 ATTRIBUTE_COSTS = {
     "timeout": "a drive or path is given up earlier or later than the others: it leaves its array, or all wait for it",
@@ -112,7 +114,11 @@ def find_attribute_differences(
             yield CheckedItem(f"{_TITLES.get(attribute, attribute)} of {group.parts}", group.location or group.parts)
             for parts, problem in _describe_differences(group, attribute, values):
                 part = parts[0]
-                if (part, attribute) not in reported:
+                if group.parts.startswith(_PATHS) and attribute in _LUN_IDENTITIES:
+                    if reported.isdisjoint((part, name) for name in _LUN_IDENTITIES):
+                        yield _make_foreign_path_fault(part, problem, group.parts.removeprefix(_PATHS))
+                    reported.add((part, attribute))
+                elif (part, attribute) not in reported:
                     reported.add((part, attribute))
                     cost = ATTRIBUTE_COSTS.get(attribute, _DEFAULT_COST.format(parts=group.parts))
                     yield LayoutFault(
@@ -120,6 +126,16 @@ def find_attribute_differences(
                         "give it the value of the others, or find out why it has another one", (attribute,),
                         parts if len(parts) > 1 else (),
                     )  # fmt: skip
+
+
+def _make_foreign_path_fault(path_name: str, problem: str, map_name: str) -> LayoutFault:
+    return LayoutFault(
+        "path to another LUN", path_name, f"{path_name} is a path of {map_name}, and leads to another LUN: {problem}",
+        "what is written through it overwrites the other LUN, and reads return its data",
+        f"stop all writes to {map_name}, remove the path (echo 1 > /sys/block/{path_name}/device/delete), scan again,"
+        " and check the file systems of both LUNs before they are mounted again",
+        _LUN_IDENTITIES,
+    )  # fmt: skip
 
 
 def drop_repeated_differences(

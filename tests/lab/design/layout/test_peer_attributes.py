@@ -360,3 +360,19 @@ def test_preferred_paths_that_are_ready_are_not_called_down() -> None:
     (fault,) = find_faults(make_server_outputs() | {"multipath": text})
     assert (fault.kind, fault.problem) == (
         "on alternate paths", "its preferred paths are ready, but others are in use")  # fmt: skip
+
+
+@pytest.mark.parametrize("identity", ["wwn", "serial"])
+def test_path_to_another_lun_is_reported_without_a_value_to_set(identity: str) -> None:
+    disks = [
+        {"name": f"sd{side}{letter}", "type": "disk", "size": 10 * _TIB, identity: f"lun-{letter}"}
+        for letter in "abc"
+        for side in "xy"
+    ]
+    outputs = {"multipath": MAPS, "lsblk": json.dumps({"blockdevices": disks})}
+    assert find_faults(outputs) == []
+    disks[1][identity] = "lun-b"
+    (fault,) = find_faults(outputs | {"lsblk": json.dumps({"blockdevices": disks})})
+    assert fault.kind == "path to another LUN"
+    assert "lun-b" in fault.problem
+    assert "value of the others" not in fault.remedy

@@ -15,6 +15,8 @@ _SETTINGS = {"UUID": "fs_uuid", "LABEL": "fs_label", "PARTLABEL": "partlabel"}
 _LOCAL_KINDS = ("xfs", "ext2", "ext3", "ext4")
 # Options that do not depend on the one who mounts, and cost much where they are forgotten.
 _LASTING_OPTIONS = ("noatime", "logdev", "logbsize", "largeio", "swalloc", "nobarrier", "noquota", "stripe", "sunit")
+# What the kernel prints for each mounted XFS that nobody gave another value.
+_PRINTED_DEFAULTS = ("logbsize=32k", "logbsize=32768")
 
 
 def find_fstab_faults(observed_storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
@@ -57,8 +59,8 @@ def _compare_options(observed_storage: ObservedStorage, entry: FstabEntry) -> It
     mounts = [each for each in observed_storage.file_systems
               if each.location == entry.mount_point and each.options]  # fmt: skip
     for mount in mounts[:1]:
-        present, future = ({re.sub(r"=.*", "", option) for option in options} & set(_LASTING_OPTIONS)
-                           for options in (mount.options, entry.options))  # fmt: skip
+        present, future = ({re.sub(r"=.*", "", option) for option in options if option not in _PRINTED_DEFAULTS}
+                           & set(_LASTING_OPTIONS) for options in (mount.options, entry.options))  # fmt: skip
         # the kernel shows stripes that it read from the superblock
         lost, new = sorted(present - future - {"stripe", "sunit", "noquota"}), sorted(future - present)
         if lost or new:

@@ -28,6 +28,15 @@ def test_sound_fstab_has_no_fault_in_its_comparisons() -> None:
     assert lines == ["/scratch", "/home"]
 
 
+@pytest.mark.parametrize(("option", "count"), [("logbsize=32k", 0), ("logbsize=256k", 1)])
+def test_default_printed_by_the_kernel_is_no_difference(option: str, count: int) -> None:
+    outputs = make_server_outputs() | {"fstab": FSTAB}
+    (name,) = [name for name, text in outputs.items() if "/scratch" in text and "noatime" in text and name != "fstab"]
+    outputs[name] = outputs[name].replace("largeio", f"largeio,{option}")
+    kinds = [fault.kind for fault in check_outputs(outputs).faults]
+    assert kinds.count("fstab differs from the mount") == count
+
+
 @pytest.mark.parametrize(("old", "new", "kind", "location", "text"), [
     ("1111-xfs", "1111-xf5", "fstab names no device", "/scratch", "UUID=1111-xf5, which no device has"),
     ("noatime,largeio", "noatime", "fstab differs from the mount", "/scratch", "without largeio"),

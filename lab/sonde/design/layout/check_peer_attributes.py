@@ -11,6 +11,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.check_path_identity import find_foreign_paths
 from sonde.design.layout.check_peers import find_disk_of_partition
 from sonde.design.layout.check_planned_pools import find_vdev_disk
 from sonde.design.layout.faults import LayoutFault
@@ -52,8 +53,6 @@ _TITLES = {
     "timeout": "timeout of commands", "unit": "chunk", "data_start": "start of data", "extent_bytes": "extent size",
     "error_recovery": "error recovery", "data_offset": "data offset", "tran": "transport", "fs_kind": "signature",
 }  # fmt: skip
-# Attributes by which each path of a multipath map names its LUN.
-_PATHS, _LUN_IDENTITIES = "paths of ", ("wwn", "serial")
 _DEFAULT_COST = "the {parts} do not behave alike: the slowest, or the one that gives up first, decides for all"
 ATTRIBUTE_COSTS = {
     "timeout": "a drive or path is given up earlier or later than the others: it leaves its array, or all wait for it",
@@ -104,6 +103,7 @@ def find_attribute_differences(
 ) -> Iterator[LayoutFault | CheckedItem]:
     """All attributes in which a part differs from its peers, each once. `targets` are the targets of Lustre to
     compare."""
+    yield from find_foreign_paths(observed_storage)
     reported: set[tuple[str, str]] = set()
     for group in [*_list_groups(observed_storage), *_group_targets(targets)]:
         names = dict.fromkeys(attribute for values in group.peers.values() for attribute in values)
@@ -114,11 +114,7 @@ def find_attribute_differences(
             yield CheckedItem(f"{_TITLES.get(attribute, attribute)} of {group.parts}", group.location or group.parts)
             for parts, problem in _describe_differences(group, attribute, values):
                 part = parts[0]
-                if group.parts.startswith(_PATHS) and attribute in _LUN_IDENTITIES:
-                    if reported.isdisjoint((part, name) for name in _LUN_IDENTITIES):
-                        yield _make_foreign_path_fault(part, problem, group.parts.removeprefix(_PATHS))
-                    reported.add((part, attribute))
-                elif (part, attribute) not in reported:
+                if (part, attribute) not in reported:
                     reported.add((part, attribute))
                     cost = ATTRIBUTE_COSTS.get(attribute, _DEFAULT_COST.format(parts=group.parts))
                     yield LayoutFault(
@@ -126,16 +122,6 @@ def find_attribute_differences(
                         "give it the value of the others, or find out why it has another one", (attribute,),
                         parts if len(parts) > 1 else (),
                     )  # fmt: skip
-
-
-def _make_foreign_path_fault(path_name: str, problem: str, map_name: str) -> LayoutFault:
-    return LayoutFault(
-        "path to another LUN", path_name, f"{path_name} is a path of {map_name}, and leads to another LUN: {problem}",
-        "what is written through it overwrites the other LUN, and reads return its data",
-        f"stop all writes to {map_name}, remove the path (echo 1 > /sys/block/{path_name}/device/delete), scan again,"
-        " and check the file systems of both LUNs before they are mounted again",
-        _LUN_IDENTITIES,
-    )  # fmt: skip
 
 
 def drop_repeated_differences(
@@ -258,7 +244,7 @@ def _make_path_group(observed_storage: ObservedStorage, disk: ObservedDisk) -> P
     for path in disk.paths:
         device = observed_storage.disks.get(path.name)
         if device is not None:
-            identity = {key: device.settings[key] for key in ("wwn", "serial", "model", "rev", "vendor")
+            identity = {key: device.settings[key] for key in ("model", "rev", "vendor")
                         if device.settings.get(key)}  # fmt: skip
             size = {"size": str(device.size)} if device.size is not None else {}
             peers[path.name] = read_peer_attributes(device) | identity | size

@@ -141,16 +141,16 @@ def _add_label_identity(file_system: ObservedFileSystem, disks: Mapping[str, Obs
         return file_system
     path = facts.get("label_device", "")
     name = path.rpartition("/")[2]
-    identities = [_read_identity(disk, disks) for disk in disks.values() if path and (
+    identities = [read_identity(disk, disks) for disk in disks.values() if path and (
         name in (disk.name, disk.settings.get("name")) or path in disk.settings.get("links", "").split())]  # fmt: skip
     identity = next((each for each in identities if each), f"? {facts['label_origin']}")
     return replace(file_system, facts={**facts, "label_identity": identity})
 
 
-def _read_identity(disk: ObservedDisk, disks: Mapping[str, ObservedDisk]) -> str:
+def read_identity(disk: ObservedDisk, disks: Mapping[str, ObservedDisk]) -> str:
     """The WWID of a map or drive, or the UUID of an array; of a partition with its start."""
     if disk.kind == "part":
-        parent = _read_identity(disks[disk.on], disks) if disk.on in disks else ""
+        parent = read_identity(disks[disk.on], disks) if disk.on in disks else ""
         return f"{parent} at {disk.start}" if parent else ""
     identity = disk.settings.get("uuid", "").removeprefix("mpath-") if disk.kind == "multipath" else ""
     identity = identity or disk.settings.get("wwn", "") or disk.settings.get("array_uuid", "")

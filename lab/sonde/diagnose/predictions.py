@@ -287,17 +287,30 @@ def predict_messages(
         names = list_message_names(phase.id, phase.part_kind, machine)
         by_chance = compute_chance_of_message(len(names))
         parts = [find_named_part(hypothesis, phase.part_kind, item, machine) for item in hypothesis.members]
+        simulated_shares = _interpolate_message_shares(names, hypothesis, effects)
         for name in names:
             part = name.removeprefix(f"{phase.id} ")
             columns = []
             for named_part in parts if effects else ():
                 simulated_part = {parts[0]: named_part, named_part: parts[0]}.get(part, part) if named_part else part
                 simulated_name = name.removesuffix(part) + simulated_part
-                shares = [effect.messages.get(simulated_name, 0.0) for effect in effects]
-                columns.append(_StrengthScale(hypothesis.strength_grid.amounts).interpolate_to_all_strengths(shares))
+                columns.append(simulated_shares.get(simulated_name, np.zeros(count_strengths(hypothesis))))
             share = np.stack(columns, axis=-1) if columns else np.zeros((1, 1))
             messages[name] = by_chance + (LOGGED_WITH_CAUSE - by_chance) * share
     return Prediction({}, {}, messages)
+
+
+def _interpolate_message_shares(
+    message_names: Sequence[str], hypothesis: Hypothesis, effects: Sequence[SimulatedEffect]
+) -> dict[str, Floats]:
+    """Shares of simulated runs with each message, at all strengths; empty without effects."""
+    if not effects:
+        return {}
+    scale = _StrengthScale(hypothesis.strength_grid.amounts)
+    return {
+        name: scale.interpolate_to_all_strengths([effect.messages.get(name, 0.0) for effect in effects])
+        for name in message_names
+    }
 
 
 def compute_healthy_spread(

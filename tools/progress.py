@@ -2,7 +2,7 @@
 """Runs a command and shows its progress: at least every five seconds one line with the time and the newest output.
 
 Usage: python3 tools/progress.py WHAT LOG COMMAND...      WHAT is printed before the command begins; LOG is the file for
-all its output. On a terminal one line is written again and again; elsewhere each is a line of its own. If the command
+all its output. On a terminal one line is written again and again; elsewhere each is a new line. If the command
 fails, all its output is printed. The exit code is that of the command."""
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ class SimulatedRuns:
 
 
 def read_experiment_with_settings(simulated_experiment: SimulatedExperiment) -> Experiment:
-    """The experiment with the requested number of repeats, regardless of its own repeat table."""
+    """The experiment with the requested number of repeats instead of those of its file."""
     return read_experiment_with_repeats(simulated_experiment.experiment, simulated_experiment.repeats)
 
 

@@ -17,7 +17,7 @@ struct TestResult {
     bool done = false;
     bool stonewalled = false;           ///< the deadline ended it
     std::vector<double> items_by_task;  ///< by task
-    std::vector<double> end_s_by_task;  ///< by task: seconds from the common start to the end of its own work
+    std::vector<double> end_s_by_task;  ///< by task: seconds from the common start until this task ended
     double begin_s = 0;                 ///< seconds from the common start to the first operation of any task
     double duration_s = 0;              ///< seconds from the first operation to the end of the last task
     double operations = 0;              ///< really done by all

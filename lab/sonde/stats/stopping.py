@@ -14,7 +14,7 @@ limits from "first look is enough" to "never": it covered in 93 to 97 of 100 (93
 hold it to 95 of 100 within 2 and what chance does to 1,000 trials (``tests/lab/stats/test_stopping.py``).
 With a correlation of 0.4, as raw series over months have, it covers in 85 to 95 of 100.
 
-A number from several such samples (a ratio of two sides, a slope over several cells) has a level of its own
+A number from several such samples (a ratio of two sides, a slope over several cells) has its own level
 (`adjust_level_for_looks`): all samples must be narrow before the last one stops, so repeated looks cost less than for
 one median. Two sides without a difference would differ in up to 5.8 of 100 comparisons."""
 

@@ -81,8 +81,7 @@ TEST_CASE("target_sums_do_not_depend_on_slice_width") {
 TEST_CASE("quantile_rank_rounds_up_and_is_at_most_longest") {
     TargetStatistics counts;
     CHECK(counts.quantile(0.5) == 0);
-    counts.operations_by_latency_bucket = {{5, 2},
-                                           {9, 2}};  // of 5 and 9 ns: below 16 each value has a bucket of its own
+    counts.operations_by_latency_bucket = {{5, 2}, {9, 2}};  // of 5 and 9 ns: each value below 16 ns has one bucket
     counts.longest_ns = 9;
     CHECK(counts.quantile(0.0) == 5);
     CHECK(counts.quantile(0.5) == 5);

@@ -94,10 +94,8 @@ def _choose_remedy(planned_device: str, actual_device: str, addresses: str, *, i
         return f"move {addresses} to {planned_device} and apply the plan, or correct the device in the system file"
     return (
         f"where {actual_device} is the port of the network, correct the device in the system file, or give the port"
-        " the name"
-        f" {planned_device} again (a .link file with its link address); else move the addresses to {planned_device}"
-        " and apply the"
-        " plan"
+        f" the name {planned_device} again (a .link file with its link address); else move the addresses to"
+        f" {planned_device} and apply the plan"
     )
 
 

@@ -42,17 +42,19 @@ def split_outputs(output_text: str) -> list[str]:
 
 
 def _split_json_documents(json_text: str) -> Iterator[str]:
-    """JSON documents one after the other; what follows the last one that can be read is a text too."""
+    """JSON documents one after the other, then the outputs that follow them. Text that begins as JSON and cannot be
+    read stays one text, of which the reader reports the error."""
     decoder, remaining_text = json.JSONDecoder(), json_text.lstrip()
     while remaining_text.startswith(("[", "{")):
         try:
             _, end = decoder.raw_decode(remaining_text)
         except (ValueError, RecursionError):
-            break
+            yield remaining_text
+            return
         yield remaining_text[:end]
         remaining_text = remaining_text[end:].lstrip()
     if remaining_text:
-        yield remaining_text
+        yield from split_outputs(remaining_text)
 
 
 def _find_json_output(output_text: str) -> int | None:

@@ -76,6 +76,17 @@ def test_lines_before_json_are_an_output_too() -> None:
     assert (len(tables.rules or ()), len(tables.routes or ())) == (2, 1)
 
 
+def test_outputs_between_json_documents_are_all_read() -> None:
+    rules = '[{"priority": 0, "src": "all", "table": "local"}]'
+    routes = '[{"dst": "10.150.0.0/16", "gateway": "10.160.15.1", "dev": "bond0", "flags": []}]'
+    text = f"{rules}\nnet.ipv4.ip_forward = 1\n32766:\tfrom all lookup main\n{routes}\nabi.vsyscall32 = 1\n"
+    tables = parse_host_tables(text, "all")
+    assert (len(tables.rules or ()), len(tables.routes or ())) == (2, 1)
+    assert tables.settings == {"net.ipv4.ip_forward": "1", "abi.vsyscall32": "1"}
+    with pytest.raises(UserError, match="is not JSON"):
+        parse_host_tables(f"{routes}\n[{{broken\n", "all")
+
+
 def test_repeated_routes_count_once(tmp_path: Path) -> None:
     outputs = print_server_outputs()
     outputs["route"] += outputs.pop("route6") * 2

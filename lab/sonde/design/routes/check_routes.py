@@ -13,7 +13,7 @@ from sonde.design.routes.check_next_hops import (
     is_hop_dead,
     is_on_wrong_device,
 )
-from sonde.design.routes.check_rules import do_routes_lead_into_fabric
+from sonde.design.routes.check_rules import do_routes_lead_into_fabric, is_table_of_other_device
 from sonde.design.routes.fabric import FabricSide, covers_range, is_address_in_ranges, overlaps_range
 from sonde.design.routes.far_addresses import is_route_of_far_address
 from sonde.design.routes.faults import RouteFault
@@ -41,10 +41,11 @@ def find_route_faults(
     own_tables = {
         name for name, routes in by_table.items() if name != _MAIN and do_routes_lead_into_fabric([host_view], routes)
     }
+    site_tables = {name for name, routes in by_table.items() if is_table_of_other_device(all_host_views, name, routes)}
     misplaced: list[tuple[ObservedRoute, ObservedHop]] = []
     dead: list[tuple[ObservedRoute, ObservedHop]] = []
     for route in host_tables.routes or ():
-        if route.table in ("local", "default"):
+        if route.table in ("local", "default", *site_tables):
             continue
         concerns = _leads_to_other_side(host_view, route)
         if concerns:
@@ -169,10 +170,16 @@ def _check_link_and_mtu(
     host_view: HostView, route: ObservedRoute, host_tables: HostTables
 ) -> Iterator[RouteFault | CheckedItem]:
     if route.on_link and route.destination != "default":
+        details = host_tables.link_details.get(route.device)
+        effect = (
+            "the host asks for its addresses by ARP, and gets no answer"
+            if details is None or details.uses_arp
+            else f"{route.device} uses no ARP (NOARP), as tunnels do, and takes the packets instead of the routers"
+        )
         yield RouteFault(
             "far network on link", route.origin,
             f"{route.destination} is declared to be on the link of {route.device or 'this host'}, but it is behind the"
-            " routers: the host asks for its addresses by ARP, and gets no answer",
+            f" routers: {effect}",
             f"put the network of this side there ({', '.join(host_view.own_side.ranges)})"
             if route.device in ("", host_view.host_class.device)
             else "remove this route",

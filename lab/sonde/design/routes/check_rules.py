@@ -36,8 +36,8 @@ def find_table_faults(host_views: Sequence[HostView], host_tables: HostTables) -
     tables_by_gateway: dict[str, list[str]] = {}
     unused_tables = []
     for table, routes in by_table.items():
-        if not do_routes_lead_into_fabric(host_views, routes):
-            continue  # a table of the site
+        if not do_routes_lead_into_fabric(host_views, routes) or is_table_of_other_device(host_views, table, routes):
+            continue  # a table of the site: the lookup of paths finds the packets that its rule diverts
         yield CheckedItem("the table of a router", f"table {table}")
         far_routes = [route for route in routes if route.hops and _leads_to_other_side(host_views, route)]
         narrow_faults = list(_find_narrow_routes(host_views, table, routes))
@@ -113,6 +113,18 @@ def do_routes_lead_into_fabric(host_views: Sequence[HostView], routes: Iterable[
             for address_range in (*view.own_side.ranges, *view.other_side.ranges)
         )
         for route in routes
+    )
+
+
+def is_table_of_other_device(host_views: Sequence[HostView], table: str, routes: Sequence[ObservedRoute]) -> bool:
+    """Whether a table is no router's in the plan, names no router, and has no route by a device of a fabric, as that of
+    a VPN."""
+    routers = _map_routers_by_gateway(host_views)
+    devices = {"", *(view.host_class.device for view in host_views)}
+    return (
+        table not in (*_COMMON_TABLES, *(str(router.table) for router in routers.values()))
+        and not any(route.on_link and route.device in devices for route in routes)
+        and not any(hop.via in routers or hop.device in devices for route in routes for hop in route.hops)
     )
 
 

@@ -84,11 +84,13 @@ def _add_link_line(link_details: LinkDetails, link_line: str) -> LinkDetails:
         link_details = replace(link_details, kind="dummy")
     elif re.match(r"\s+bond(_slave)? ", link_line):
         number = _find_following_word(link_line, "ad_aggregator(?:_id)?")
+        failures = _find_following_word(link_line, "link_failure_count")
         link_details = replace(
             link_details,
             aggregator=int(number) if number.isdigit() else None,
             lacp_partner=_find_following_word(link_line, "ad_partner_mac"),
             has_port_failed=_find_following_word(link_line, "mii_status") == "DOWN",
+            link_failures=int(failures) if failures.isdigit() else None,
         )
         if mode := re.match(r"\s+bond mode (\S+) miimon (\d+)", link_line):
             is_watching = mode[2] != "0" or _find_following_word(link_line, "arp_interval") not in ("", "0")

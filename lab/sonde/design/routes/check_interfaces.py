@@ -22,6 +22,8 @@ from sonde.design.routes.link_usability import (
 from sonde.model.units import format_count_with_noun
 
 _FEW_PACKETS = 32
+# A bond loses the link of a port when its switch starts again; one that loses it more often has another reason.
+_MANY_LINK_FAILURES = 10
 _FEW_GSO_BYTES = 16384
 _FEW_GSO_SEGMENTS = 8
 _LIMITING_QUEUES = ("netem", "tbf", "noop")
@@ -171,6 +173,14 @@ def _check_bond_ports(device_name: str, host_tables: HostTables) -> Iterator[Rou
             yield RouteFault(
                 "bond port down", port, f"{port}, a port of {device_name}, {state}: the bond has lost this link",
                 f"ip link set {port} up, or look at the cable and the switch",
+            )  # fmt: skip
+        failures = host_tables.link_details[port].link_failures
+        if failures is not None and failures >= _MANY_LINK_FAILURES:
+            yield RouteFault(
+                "bond port unstable", port,
+                f"{device_name} has lost the link of {port} {failures} times (link_failure_count): connections stall"
+                " each time until they use another port",
+                "look at the cable, the transceiver and the port of the switch (ethtool -S, ethtool -m)",
             )  # fmt: skip
         mtu, bond_mtu = host_tables.mtus.get(port), host_tables.mtus.get(device_name)
         if mtu is not None and bond_mtu is not None and mtu < bond_mtu:

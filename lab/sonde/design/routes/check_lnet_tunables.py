@@ -16,8 +16,11 @@ from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.lnet_records import LnetInterface, LnetPeer
+from sonde.model.units import format_bytes
 
 _BEST_HEALTH = 1000
+# A peer for which so many times its credits wait does not take messages; fewer wait in every burst.
+_STUCK_QUEUE_RATIO = 4
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,7 @@ class LnetRule:
     effect: str
     least: int | None = None
     most: int | None = None
+    default: int | None = None  # to set it to where the limit is no sound value
 
 
 _INTERFACE_RULES = (
@@ -42,6 +46,10 @@ _GLOBAL_RULES = (
              least=10),
     LnetRule("transaction_timeout", "a lost message is noticed after so many seconds", most=600),
     LnetRule("lnd_timeout", "a slow connection is closed after so many seconds", least=3),
+    LnetRule("retry_count", "a message whose NI or gateway has failed is not sent again by another one", least=1,
+             default=2),
+    LnetRule("health_sensitivity", "NIs that fail are used as much as others (LNet Health is off)", least=1,
+             default=100),
     LnetRule("drop_asym_route", "messages that arrive by a gateway without a live route of this host are dropped",
              most=0),
 )  # fmt: skip
@@ -64,7 +72,9 @@ def find_tunable_faults(
         yield from _check_interface_tunables(interface)
     others = (other_tables.lnet_interfaces or ()) if other_tables is not None else ()
     yield from _compare_interfaces(interfaces, others)
-    values = host_tables.lnet_globals or {}
+    values = dict(host_tables.lnet_globals or {})
+    if values.get("health_sensitivity") == "0":
+        values.pop("retry_count", None)  # LNet sets it to 0 too
     yield from _check_tunable_rules("LNet", "global", values, _GLOBAL_RULES, "lnetctl set")
     if host_tables.is_lnet_routing:
         yield from _check_buffers(host_tables.lnet_buffers or {})
@@ -117,7 +127,8 @@ def _check_tunable_rules(
         if (rule.least is not None and number < rule.least) or (rule.most is not None and number > rule.most):
             yield RouteFault(
                 "LNet tunable", output_origin, f"{subject} has {rule.name} {number}: {rule.effect}",
-                f"set it to {limit}{' or more' if rule.least else ' or less' if limit else ''} ({remedy_text})",
+                f"set it to {rule.default}, its default ({remedy_text})" if rule.default is not None
+                else f"set it to {limit}{' or more' if rule.least else ' or less' if limit else ''} ({remedy_text})",
             )  # fmt: skip
 
 
@@ -158,8 +169,34 @@ def _check_peers(
                 "LNet router down", peer.origin, f"LNet says that the gateway {peer.nid} is down",
                 f"lnetctl ping {peer.nid}, and look at the router",
             )  # fmt: skip
+        elif peer.health is not None and peer.health < _BEST_HEALTH:
+            yield RouteFault(
+                "LNet router unhealthy", peer.origin,
+                f"the gateway {peer.nid} has a health of {peer.health} of {_BEST_HEALTH}: messages to it failed, and"
+                " LNet prefers other gateways",
+                f"lnetctl ping {peer.nid}, and look at the router and its links",
+            )  # fmt: skip
+    for peer in peers:
+        yield from _check_queue(peer, "gateway" if peer in routers else "peer")
     members = [(peer.nid, dict(peer.values), peer.origin) for peer in routers]
     yield from find_odd_values("LNet peers differ", "gateways", members)
+
+
+def _check_queue(peer: LnetPeer, role: str) -> Iterator[RouteFault | CheckedItem]:
+    """Messages that wait for credits of a peer: it does not take them, or does not return the credits."""
+    if peer.available_credits is None:
+        return
+    yield CheckedItem("the queue to an LNet peer", peer.nid)
+    waiting, most = -peer.available_credits, _parse_number(dict(peer.values).get("max_ni_tx_credits"))
+    if waiting > 0 and waiting >= _STUCK_QUEUE_RATIO * (most or 0):
+        size = f" ({format_bytes(peer.queued_bytes)})" if peer.queued_bytes else ""
+        yield RouteFault(
+            "LNet peer stuck", peer.origin,
+            f"{waiting} messages{size} wait for the {role} {peer.nid}, which has {most} credits: it returns them"
+            " slowly, or not at all",
+            f"lnetctl ping {peer.nid}, and lnetctl peer show -v again: where the queue stays, look at the load, the"
+            " buffers and the links of that host",
+        )  # fmt: skip
 
 
 def find_odd_values(

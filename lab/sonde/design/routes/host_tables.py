@@ -101,8 +101,8 @@ class LinkDetails:
     of those that a port belongs to (None: unknown or without LACP). `lacp_partner` is the link address of the switch
     that a bond agreed with ("": unknown). `has_port_failed` says that the bond calls its port down (MII). `kind` is the
     kernel's kind of a virtual device ("bond", "dummy"; "": unknown), `bond_mode` the mode of a bond and
-    `watches_ports` whether it looks for dead ports (None: unknown), `partition_key` the key of an IPoIB device (None:
-    unknown)."""
+    `watches_ports` whether it looks for dead ports (None: unknown), `partition_key` the key of an IPoIB device and
+    `link_failures` how often a bond has lost the link of its port (None: unknown)."""
 
     master: str = ""
     queue: str = ""
@@ -124,6 +124,7 @@ class LinkDetails:
     bond_mode: str = ""
     watches_ports: bool | None = None
     partition_key: int | None = None
+    link_failures: int | None = None
 
 
 @dataclass(frozen=True)

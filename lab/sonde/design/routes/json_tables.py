@@ -199,6 +199,7 @@ def _read_bond_state(json_row: Mapping[str, Any]) -> dict[str, Any]:
         return {
             "aggregator": _find_number(state, "ad_aggregator_id"),
             "has_port_failed": state.get("mii_status") == "DOWN",
+            "link_failures": _find_number(state, "link_failure_count"),
         }
     return {}
 

@@ -163,6 +163,7 @@ def _add_bond_state(link_details: LinkDetails, netlink_message: Any) -> LinkDeta
         link_details,
         aggregator=port.get_attr("IFLA_BOND_SLAVE_AD_AGGREGATOR_ID"),
         has_port_failed=port.get_attr("IFLA_BOND_SLAVE_MII_STATUS") == _BOND_LINK_DOWN,
+        link_failures=port.get_attr("IFLA_BOND_SLAVE_LINK_FAILURE_COUNT"),
     )  # fmt: skip
 
 

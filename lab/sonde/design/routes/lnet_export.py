@@ -107,7 +107,7 @@ def _read_interfaces(network_entries: Sequence[Mapping[str, Any]], file_name: st
                     for group in _TUNABLE_GROUPS
                     for name, value in (interface.get(group) or {}).items()
                 ),
-                int(health["health value"]) if "health value" in health else None,
+                _read_number(health, "health value"),
             )
 
 
@@ -123,4 +123,11 @@ def _read_peers(peer_entries: Sequence[Mapping[str, Any]], file_name: str) -> It
                 _IS_UP_BY_STATE.get(str(item.get("state", "")).lower()),
                 tuple(values),
                 f"{file_name}, peer {nid}",
+                _read_number(item.get(_HEALTH_SECTION) or {}, "health value"),
+                _read_number(item, "available_tx_credits"),
+                _read_number(item, "tx_q_num_of_buf"),
             )
+
+
+def _read_number(json_object: Mapping[str, Any], member: str) -> int | None:
+    return int(json_object[member]) if member in json_object else None

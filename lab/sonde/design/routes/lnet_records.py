@@ -34,10 +34,14 @@ class LnetInterface:
 @dataclass(frozen=True)
 class LnetPeer:
     """One NID of another host as this host knows it: the NID that names the host, whether LNet calls it up (None:
-    unknown), and the values that it shares with other peers of its kind."""
+    unknown), the values that it shares with other peers of its kind, its health (1000 is best), how many more messages
+    LNet may send to it (negative: so many wait), and the bytes that wait (None: unknown)."""
 
     nid: str
     primary_nid: str
     is_up: bool | None
     values: tuple[tuple[str, str], ...]
     origin: str
+    health: int | None = None
+    available_credits: int | None = None
+    queued_bytes: int | None = None

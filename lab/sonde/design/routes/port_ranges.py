@@ -12,18 +12,24 @@ from collections.abc import Iterator, Mapping
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.faults import RouteFault
+from sonde.model.units import format_count_with_noun
 
 _PORT_RANGE_SETTING = "net.ipv4.ip_local_port_range"
 _RESERVED_PORTS_SETTING = "net.ipv4.ip_local_reserved_ports"
 _FIRST_USER_PORT_SETTING = "net.ipv4.ip_unprivileged_port_start"
+_NFS_PORT_SETTINGS = ("sunrpc.min_resvport", "sunrpc.max_resvport")
 # Names of the settings that `find_port_range_faults` reads.
-PORT_SETTINGS = (_PORT_RANGE_SETTING, _RESERVED_PORTS_SETTING, _FIRST_USER_PORT_SETTING)
+PORT_SETTINGS = (_PORT_RANGE_SETTING, _RESERVED_PORTS_SETTING, _FIRST_USER_PORT_SETTING,
+                 *_NFS_PORT_SETTINGS)  # fmt: skip
 _MIN_ENOUGH_PORTS = 1000
 _LAST_PORT = 65535
+# Ports of NFS clients by default, and the fewest for the mounts of several servers and their reconnections.
+_NFS_PORTS = (665, 1023)
+_MIN_ENOUGH_NFS_PORTS = 64
 # The first port that every user may open on a host as the kernel starts it.
 _FIRST_USER_PORT = 1024
 # Ports that services of storage need, by the service.
-_STORAGE_PORTS = (("LNet", 988, 988), ("NFS clients", 665, 1023))
+_STORAGE_PORTS = (("LNet", 988, 988), ("NFS clients", *_NFS_PORTS))
 
 
 def find_port_range_faults(settings: Mapping[str, str]) -> Iterator[RouteFault | CheckedItem]:
@@ -64,6 +70,35 @@ def find_port_range_faults(settings: Mapping[str, str]) -> Iterator[RouteFault |
                 f" as a proof that the system itself connects ({' and '.join(opened)})",
                 f"set it to {_FIRST_USER_PORT}",
             )  # fmt: skip
+    yield from _check_ports_of_nfs_clients(settings)
+
+
+def _check_ports_of_nfs_clients(settings: Mapping[str, str]) -> Iterator[RouteFault | CheckedItem]:
+    """Too few ports for the connections of NFS mounts, or ports that NFS servers refuse."""
+    written = [settings.get(name, "") for name in _NFS_PORT_SETTINGS]
+    if not any(text.isdigit() for text in written):
+        return
+    first, last = (int(text) if text.isdigit() else usual for text, usual in zip(written, _NFS_PORTS, strict=True))
+    for name, text in zip(_NFS_PORT_SETTINGS, written, strict=True):
+        if text.isdigit():
+            yield CheckedItem("a setting", name)
+    remedy = f"set {_NFS_PORT_SETTINGS[0]} to {_NFS_PORTS[0]} and {_NFS_PORT_SETTINGS[1]} to {_NFS_PORTS[1]}"
+    changed = 0 if written[0].isdigit() and first != _NFS_PORTS[0] else 1
+    location = f"{_NFS_PORT_SETTINGS[changed]} = {written[changed]}"
+    if last - first + 1 < _MIN_ENOUGH_NFS_PORTS:
+        yield RouteFault(
+            "few local ports", location,
+            f"all NFS connections of this host share {format_count_with_noun(max(0, last - first + 1), 'port')}"
+            f" ({first} to {last}): further mounts, and connections after a failure, wait or fail",
+            remedy,
+        )  # fmt: skip
+    elif last >= _FIRST_USER_PORT:
+        yield RouteFault(
+            "ports refused", location,
+            f"NFS connections of this host take ports up to {last}: servers refuse those from {_FIRST_USER_PORT} on"
+            " (export option secure)",
+            remedy,
+        )  # fmt: skip
 
 
 def _parse_port_ranges(ranges_text: str) -> Iterator[tuple[int, int]]:

@@ -247,6 +247,15 @@ RULES: Sequence[SettingRule] = (
         least=600,
     ),
     SettingRule(
+        "net.netfilter.nf_conntrack_tcp_loose",
+        "moved connections invalid",
+        "conntrack calls the packets of a connection invalid that another router carried before (fail-over, replies by"
+        " another way): a firewall that drops invalid packets, or translates addresses, ends it",
+        "set it to 1, or let storage traffic pass untracked (raw table, NOTRACK)",
+        least=1,
+        roles=("router",),
+    ),
+    SettingRule(
         "sunrpc.tcp_max_slot_table_entries",
         "connections limited",
         "an NFS mount has at most so many requests under way",

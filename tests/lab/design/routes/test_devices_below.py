@@ -49,6 +49,27 @@ def test_fault_below_a_vlan_is_reported_once(
     assert expected_sentence in faults[0].problem
 
 
+@pytest.mark.parametrize(("count", "expected_kinds"), [(4711, ["bond port unstable"]), (2, [])])
+def test_port_that_lost_its_link_often_is_reported(tmp_path: Path, count: int, expected_kinds: list[str]) -> None:
+    outputs = print_server_outputs(VLAN)
+    old = "    link/ether 52:54:00:a0:00:01 brd ff:ff:ff:ff:ff:ff\n4: eth3"
+    state = (
+        f"    bond_slave state ACTIVE mii_status UP link_failure_count {count} perm_hwaddr 52:54:00:a0:00:01 queue_id 0"
+    )
+    assert old in outputs["addr"]
+    outputs["addr"] = outputs["addr"].replace(old, old.replace("4: eth3", f"{state}\n4: eth3"))
+    faults = check_outputs(tmp_path, outputs, device=VLAN).faults
+    assert [(fault.kind, fault.location) for fault in faults] == [(kind, "eth2") for kind in expected_kinds]
+
+
+def test_json_shows_how_often_a_port_lost_its_link() -> None:
+    row = (
+        '{"ifname": "eth2", "flags": ["SLAVE", "UP"], "mtu": 9000, "master": "bond0", "addr_info": [], "linkinfo":'
+        ' {"info_slave_kind": "bond", "info_slave_data": {"mii_status": "UP", "link_failure_count": 4711}}}'
+    )
+    assert parse_host_tables(f"[{row}]", "addr.json").link_details["eth2"].link_failures == 4711
+
+
 def test_json_shows_the_vlan_and_both_devices() -> None:
     row = (
         '{"ifname": "%s", "flags": ["UP"], "mtu": 9000, "link": "bond0", "addr_info": '

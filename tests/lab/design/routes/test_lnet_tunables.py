@@ -63,7 +63,7 @@ def make_router_export() -> str:
 def test_healthy_tunables_are_no_fault(tmp_path: Path) -> None:
     verdict = check_outputs(tmp_path, {"lnet": make_export()})
     assert verdict.faults == ()
-    assert sum(item.subject == "a tunable of LNet" for item in verdict.comparisons) == 5
+    assert sum(item.subject == "a tunable of LNet" for item in verdict.comparisons) == 6
     (unread,) = [text for text in verdict.not_examined if text.endswith("of LNet")]
     assert "conns_per_peer 1" in unread
 
@@ -82,6 +82,12 @@ def test_healthy_router_buffers_are_no_fault(tmp_path: Path) -> None:
     ("transaction_timeout: 50", "transaction_timeout: 2", "LNet tunable", ("transaction_timeout 2", "given up")),
     ("transaction_timeout: 50", "transaction_timeout: 3600", "LNet tunable", ("transaction_timeout 3600", "noticed")),
     ("state: up\n          max", "state: down\n          max", "LNet router down", ("10.160.14.1@tcp",)),
+    ("retry_count: 2", "retry_count: 0", "LNet tunable", ("LNet has retry_count 0", "is not sent again")),
+    ("retry_count: 2", "retry_count: 0\n    health_sensitivity: 0", "LNet tunable", ("has health_sensitivity 0",)),
+    ("available_tx_credits: 1", "available_tx_credits: -212\n          tx_q_num_of_buf: 1843200", "LNet peer stuck",
+     ("212 messages (1.76 MiB) wait for the gateway 10.160.14.1@tcp, which has 8 credits",)),
+    ("available_tx_credits: 1", "available_tx_credits: 8\n          health stats:\n              health value: 300",
+     "LNet router unhealthy", ("the gateway 10.160.14.1@tcp has a health of 300 of 1000",)),
     ("max_ni_tx_credits: 8", "max_ni_tx_credits: 1", "LNet peers differ",
      ("10.160.14.1@tcp has 1", "10.160.14.2@tcp has max_ni_tx_credits 8")),
     ("Multi-Rail: True", "Multi-Rail: False", "LNet peers differ", ("Multi-Rail", "False", "True")),
@@ -92,6 +98,20 @@ def test_wrong_tunable_is_reported(tmp_path: Path, old: str, new: str, fault_kin
     (fault,) = check_outputs(tmp_path, {"lnet": export.replace(old, new, 1)}).faults
     assert fault.kind == fault_kind
     assert all(text in fault.problem for text in texts), fault
+
+
+def test_short_queue_to_a_gateway_is_no_fault(tmp_path: Path) -> None:
+    export = make_export().replace(
+        "available_tx_credits: 1", "available_tx_credits: -9\n          min_tx_credits: -900"
+    )
+    verdict = check_outputs(tmp_path, {"lnet": export})
+    assert verdict.faults == ()
+    assert sum(item.subject == "the queue to an LNet peer" for item in verdict.comparisons) == 2
+
+
+def test_remedy_for_retries_names_the_default(tmp_path: Path) -> None:
+    (fault,) = check_outputs(tmp_path, {"lnet": make_export().replace("retry_count: 2", "retry_count: 0")}).faults
+    assert fault.remedy == "set it to 2, its default (lnetctl set)"
 
 
 def test_router_without_buffers_is_reported(tmp_path: Path) -> None:

@@ -8,11 +8,15 @@ tools/test.py runs all others on every core at once, and these afterwards, one a
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
+import re
 import shutil
 import signal
+import tempfile
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +34,13 @@ SERIAL = (
     "lab/model/system/test_large_sites.py",
     "together/test_slowdown_detection.py",
 )
+# The lab stores its files with a sync for each; a disk would take a fifth of the processor time of its tests, and most
+# of their waiting.
+IN_MEMORY = ("lab/",)
+# These measure a disk, ask for its properties, or take leases on files, which a file system in memory refuses.
+ON_DISK = ("lab/cli/test_layout.py", "lab/cli/test_with_engine.py", "lab/telemetry/test_device_sources.py")
+MEMORY_FILE_SYSTEM = Path("/dev/shm")  # nosec B108 # folders in it have random names
+MIN_FREE_MEMORY_BYTES = 2 << 30
 # Long files whose tests share nothing: each test may be the work of another process.
 DIVIDED = ("together/test_commands.py", "together/test_io500.py")
 # Files whose tests parse the same sources are the work of one process together.
@@ -128,3 +139,34 @@ def fsx() -> str:
     if program is None:
         pytest.skip("fsx is not on PATH (cargo install fsx)")
     return program
+
+
+@pytest.fixture(scope="session")
+def memory_folder() -> Iterator[Path | None]:
+    """A folder on a file system in memory, or None where there is little space on it."""
+    if not MEMORY_FILE_SYSTEM.is_dir() or shutil.disk_usage(MEMORY_FILE_SYSTEM).free < MIN_FREE_MEMORY_BYTES:
+        yield None
+        return
+    with tempfile.TemporaryDirectory(
+        prefix="sonde-tests-", dir=MEMORY_FILE_SYSTEM, ignore_cleanup_errors=True
+    ) as folder_name:
+        yield Path(folder_name)
+
+
+@pytest.fixture
+def tmp_path(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, memory_folder: Path | None
+) -> Iterator[Path]:
+    """As pytest's, but in memory for tests of IN_MEMORY; files of a failed test are then moved to pytest's folder."""
+    name = re.sub(r"\W", "_", request.node.name)[:30]
+    test_path = request.path.relative_to(HERE).as_posix()
+    if memory_folder is None or not test_path.startswith(IN_MEMORY) or test_path in ON_DISK:
+        yield tmp_path_factory.mktemp(name)
+        return
+    failures = request.session.testsfailed
+    path = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=memory_folder))
+    yield path
+    if request.session.testsfailed > failures:
+        with contextlib.suppress(OSError):  # a pipe or a socket cannot be moved
+            shutil.move(path, tmp_path_factory.getbasetemp())
+    shutil.rmtree(path, ignore_errors=True)

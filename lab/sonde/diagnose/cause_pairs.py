@@ -157,17 +157,17 @@ def _compute_log_weights_of_pairs(
 def _number_groups_of_pairs(
     states: CauseStates, first_states: Indices, second_states: Indices
 ) -> tuple[list[GroupKey], Indices]:
-    keys = np.stack(
-        [
-            states.hypotheses[first_states],
-            states.members[first_states],
-            states.hypotheses[second_states],
-            states.members[second_states],
-        ],
-        axis=1,
+    columns = (
+        states.hypotheses[first_states],
+        states.members[first_states],
+        states.hypotheses[second_states],
+        states.members[second_states],
     )
-    unique, numbers = np.unique(keys, axis=0, return_inverse=True)
-    groups = [((int(a), int(b)), (int(c), int(d))) for a, b, c, d in unique]
+    sizes = tuple(int(np.max(column, initial=0)) + 1 for column in columns)
+    # One number for each row: np.unique() sorts numbers ten times as fast as rows.
+    row_codes, numbers = np.unique(np.ravel_multi_index(columns, sizes), return_inverse=True)
+    rows = zip(*(column.tolist() for column in np.unravel_index(row_codes, sizes)), strict=True)
+    groups = [((a, b), (c, d)) for a, b, c, d in rows]
     return groups, np.asarray(numbers).reshape(-1)
 
 

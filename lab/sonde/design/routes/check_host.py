@@ -12,12 +12,14 @@ from sonde.design.routes.check_absent_settings import find_absent_settings
 from sonde.design.routes.check_lnet import check_lnet_tables, list_unknown_lnet
 from sonde.design.routes.check_lnet_tunables import list_unread_tunables
 from sonde.design.routes.check_router import NOT_SET
+from sonde.design.routes.check_settings import KERNEL_OPTIONS
 from sonde.design.routes.fabric import Fabric, find_fabrics
 from sonde.design.routes.faults import RouteCheck
 from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.host_view import find_host_views
 from sonde.design.routes.moved_ports import find_moved_ports
 from sonde.design.routes.plan import plan_all_routes
+from sonde.design.routes.setting_origins import IN_FILES, add_setting_files
 from sonde.model.errors import UserError
 from sonde.model.system import System
 
@@ -62,6 +64,7 @@ def check_host(
     unknown = [text for check in checks for text in check.unknown]
     unknown += list_unknown_lnet(system, host_or_class, host_tables) if "LNet" not in reasons else []
     if configured_tables is not None and "ip and sysctl" not in reasons:
+        configured_tables = replace(configured_tables, options=host_tables.options)
         configuration = check_host_routes(find_fabrics(system), host_or_class, configured_tables)
         absent = _check_absent_settings(find_fabrics(system), host_or_class, host_tables, configured_tables)
         checks += [_select_configuration_faults(check, checks[0]) for check in (configuration, absent)]
@@ -77,7 +80,10 @@ def check_host(
     extras = [f"{', '.join(lnet_extras)} of LNet"] if lnet_extras else []
     return RouteCheck(
         host_or_class,
-        tuple(fault for check in checks for fault in check.faults),
+        add_setting_files(
+            [fault for check in checks for fault in check.faults],
+            [tables for tables in (host_tables, configured_tables) if tables is not None],
+        ),
         tuple(unknown),
         tuple(item for check in checks for item in check.comparisons),
         tuple(text for check in checks for text in check.not_compared),
@@ -144,13 +150,14 @@ def _select_configuration_faults(configuration_check: RouteCheck, live_check: Ro
     return replace(
         configuration_check,
         faults=tuple(
-            replace(fault, location=f"{fault.location} in the configuration files")
+            replace(fault, location=f"{fault.location}{IN_FILES}")
             for fault in configuration_check.faults
             if (fault.kind, fault.location) not in live_faults and not fault.location.endswith(f"= {NOT_SET}")
         ),
         comparisons=tuple(
             replace(item, subject=f"{item.subject} in the configuration files")
             for item in configuration_check.comparisons
+            if item.subject != KERNEL_OPTIONS
         ),
         not_compared=tuple(text for text in configuration_check.not_compared if text not in live_check.not_compared),
     )

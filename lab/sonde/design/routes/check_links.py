@@ -24,7 +24,7 @@ from sonde.design.routes.link_usability import (
     list_devices_of_host_class,
     list_own_devices,
 )
-from sonde.design.routes.moved_ports import MISSING_INTERFACE
+from sonde.design.routes.moved_ports import MISSING_INTERFACE, describe_child_creation
 
 # The largest MTU of IPoIB in datagram mode: an InfiniBand packet of 4096 B without the header of 4 B.
 LARGEST_DATAGRAM_MTU = 4092
@@ -73,7 +73,8 @@ def _check_interface_state(host_view: HostView, host_tables: HostTables, routes_
             MISSING_INTERFACE, device,
             f"this host has no {device}, which joins it to {side.network}"
             + (f" ({', '.join(holders)})" if holders else ""),
-            f"look at the driver and its name, or correct the device in the system file{routes_remedy}",
+            f"{describe_child_creation(device, host_tables) or 'look at the driver and its name'}, or correct the"
+            f" device in the system file{routes_remedy}",
         )  # fmt: skip
     elif host_tables.links[device] == "down":
         yield RouteFault(

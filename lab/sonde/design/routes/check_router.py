@@ -33,6 +33,7 @@ from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.link_usability import is_device_up
 from sonde.design.routes.moved_ports import (
+    describe_child_creation,
     describe_moved_ports_of_routers,
     find_moved_ports_of_routers,
     name_used_devices_of_routers,
@@ -78,7 +79,7 @@ def check_router_tables(
             yield from find_router_limits(fabric, host_tables.settings)
     if host_tables.settings is not None:
         yield from check_setting_names(host_tables)
-        yield from audit_host_settings(host_tables.settings)
+        yield from audit_host_settings(host_tables.settings, host_tables.options)
 
 
 def _list_hosts(host_tables: HostTables) -> set[str]:
@@ -222,9 +223,11 @@ def _check_interfaces(
         yield CheckedItem("the state of the interface", device)
         if host_tables.links.get(device, "missing") != "up":
             state = host_tables.links.get(device, "missing")
+            is_missing = device not in host_tables.links
+            name_remedy = describe_child_creation(device, host_tables) or "look at the driver and its name"
             yield RouteFault(
                 f"interface {state}", device, f"{device} is {state}: this router carries nothing",
-                f"ip link set {device} up, or look at the cable",
+                name_remedy if is_missing else f"ip link set {device} up, or look at the cable",
             )  # fmt: skip
     for device in devices:
         yield from find_device_faults(device, host_tables)

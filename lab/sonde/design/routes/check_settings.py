@@ -22,6 +22,8 @@ from sonde.design.routes.kernel_settings import (
 )
 
 _STRICT = 1
+# The subject of the comparison of kernel options.
+KERNEL_OPTIONS = "kernel options"
 # fib_multipath_hash_policy: by addresses, and by addresses inside of tunnels.
 _ADDRESS_POLICIES = ("0", "2")
 
@@ -29,7 +31,7 @@ _ADDRESS_POLICIES = ("0", "2")
 def find_setting_faults(host_view: HostView, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
     """Faults of the settings of a host of one class."""
     if host_tables.options is not None:
-        yield CheckedItem("kernel options", "kernel")
+        yield CheckedItem(KERNEL_OPTIONS, "kernel")
         mtu = host_view.own_side.mtu
         is_large = host_view.host_class.device.startswith("ib") and mtu is not None and mtu > LARGEST_DATAGRAM_MTU
         for name, feature in list_missing_kernel_options(host_tables.options, host_view.fabric.version, is_large):
@@ -39,7 +41,9 @@ def find_setting_faults(host_view: HostView, host_tables: HostTables) -> Iterato
     if host_tables.settings is None:
         return
     yield from check_setting_names(host_tables)
-    yield from audit_host_settings(add_kernel_release(host_tables.settings, host_view.host_class.operating_system))
+    yield from audit_host_settings(
+        add_kernel_release(host_tables.settings, host_view.host_class.operating_system), host_tables.options
+    )
     fabric, device = host_view.fabric, host_view.host_class.device
     policy_name = f"net.{'ipv4' if fabric.version == 4 else 'ipv6'}.fib_multipath_hash_policy"
     policy = host_tables.settings.get(policy_name)
@@ -106,10 +110,12 @@ def check_setting_names(host_tables: HostTables) -> Iterator[RouteFault | Checke
         )  # fmt: skip
 
 
-def audit_host_settings(settings: Mapping[str, str]) -> Iterator[RouteFault | CheckedItem]:
+def audit_host_settings(
+    settings: Mapping[str, str], kernel_options: Mapping[str, str] | None = None
+) -> Iterator[RouteFault | CheckedItem]:
     for name in list_audited_settings(settings):
         yield CheckedItem("a setting", name)
-    for finding in audit_settings(settings):
+    for finding in audit_settings(settings, kernel_options):
         yield RouteFault(
             f"setting {finding.state}", f"{finding.name} = {finding.value}", finding.reason, finding.remedy
         )

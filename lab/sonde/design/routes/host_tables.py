@@ -160,6 +160,7 @@ class HostTables:
     routes: tuple[ObservedRoute, ...] | None = None
     addresses: tuple[str, ...] | None = None  # with prefix: 10.100.0.1/16
     settings: Mapping[str, str] | None = None
+    setting_files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # that set each, in their order
     unapplied_settings: tuple[str, ...] = ()  # names as a file has them that sysctl does not find
     options: Mapping[str, str] | None = None  # CONFIG_… -> y, m or n
     mtus: Mapping[str, int] = field(default_factory=dict)  # by device, bytes
@@ -210,6 +211,12 @@ class HostTables:
             routes=_join_routes(self.routes, other_tables.routes),
             addresses=_join_known(self.addresses, other_tables.addresses),
             settings=_merge_mappings(self.settings, other_tables.settings),
+            setting_files={
+                name: tuple(
+                    dict.fromkeys((*self.setting_files.get(name, ()), *other_tables.setting_files.get(name, ())))
+                )
+                for name in {**self.setting_files, **other_tables.setting_files}
+            },
             unapplied_settings=tuple(dict.fromkeys((*self.unapplied_settings, *other_tables.unapplied_settings))),
             options=_merge_mappings(self.options, other_tables.options),
             mtus={**self.mtus, **other_tables.mtus},

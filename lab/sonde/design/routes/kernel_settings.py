@@ -46,6 +46,14 @@ def _parse_integers(setting_value: str) -> list[int]:
     return [int(digits) for digits in re.findall(r"-?\d+", setting_value)]
 
 
+# Kernel options of congestion controls whose names differ from those of the settings.
+_OPTION_NAMES = {"highspeed": "HSTCP"}
+# An option that every configuration of a kernel with TCP has, so that the file is no selection.
+_TCP_OPTION = "CONFIG_INET"
+# Settings that name a part of the kernel, and the beginnings of the kernel options of those parts.
+_CONGESTION_SETTING = "net.ipv4.tcp_congestion_control"
+_OPTION_PREFIXES = {_CONGESTION_SETTING: "CONFIG_TCP_CONG_", "net.core.default_qdisc": "CONFIG_NET_SCH_"}
+_ALWAYS_PRESENT = ("reno", "pfifo_fast", "pfifo", "bfifo", "mq", "noqueue")
 _SettingCheck = Callable[[str, Mapping[str, str]], tuple[SettingState, str, str] | None]
 # Kernels of distributions that are named by their release.
 _RELEASES = (("(?:RHEL|Red Hat[^0-9]*|CentOS[^0-9]*|Scientific Linux[^0-9]*) ?7", (3, 10)),
@@ -158,7 +166,7 @@ def _check_option_memory(setting_value: str, settings: Mapping[str, str]) -> tup
 def _check_default_qdisc(setting_value: str, settings: Mapping[str, str]) -> tuple[SettingState, str, str] | None:
     if setting_value in _DROPPING_QDISCS:
         return ("risky", "devices drop packets while they are busy, or at random", "set it to fq_codel or fq")
-    needs_fq = settings.get("net.ipv4.tcp_congestion_control") == "bbr" and _is_older(settings, (4, 13))
+    needs_fq = settings.get(_CONGESTION_SETTING) == "bbr" and _is_older(settings, (4, 13))
     if needs_fq and setting_value != "fq":
         return ("wrong", "before Linux 4.13 bbr sends in bursts without the queue fq, which paces it", "set it to fq")
     return None
@@ -170,7 +178,7 @@ _CHECKS: dict[str, _SettingCheck] = {
     "net.ipv4.tcp_low_latency": _check_low_latency,
     "net.ipv4.tcp_timestamps": _check_timestamps,
     "net.ipv4.tcp_adv_win_scale": _check_window_scale,
-    "net.ipv4.tcp_congestion_control": _check_congestion_control,
+    _CONGESTION_SETTING: _check_congestion_control,
     "net.core.default_qdisc": _check_default_qdisc,
     "net.core.optmem_max": _check_option_memory,
     **dict.fromkeys(_PAGE_COUNTS, _check_tcp_memory_pages),
@@ -182,12 +190,39 @@ def list_audited_settings(settings: Mapping[str, str]) -> list[str]:
     return [name for name in settings if name in _CHECKS]
 
 
-def audit_settings(settings: Mapping[str, str]) -> list[SettingFinding]:
+def _find_option_name(setting_name: str, setting_value: str) -> str:
+    """The kernel option of the part of the kernel that a setting names; "" for other settings."""
+    prefix = _OPTION_PREFIXES.get(setting_name, "")
+    return prefix and prefix + _OPTION_NAMES.get(setting_value, setting_value.upper())
+
+
+def _check_kernel_part(
+    name: str, setting_value: str, kernel_options: Mapping[str, str]
+) -> tuple[SettingState, str, str] | None:
+    """A setting that names a part of the kernel (congestion control, queue) which this kernel was built without."""
+    if name not in _OPTION_PREFIXES or _TCP_OPTION not in kernel_options or setting_value in _ALWAYS_PRESENT:
+        return None
+    option = _find_option_name(name, setting_value)
+    if kernel_options.get(option, "n") != "n":
+        return None
+    return (
+        "wrong",
+        f'"{setting_value}" is not in this kernel ({option} is not set): the setting is refused and the old one stays',
+        f"name one that it has, or build the kernel with {option}=m",
+    )
+
+
+def audit_settings(
+    settings: Mapping[str, str], kernel_options: Mapping[str, str] | None = None
+) -> list[SettingFinding]:
     """Faults among the sysctls of a host, in their order. `kernel.osrelease` among them states the kernel."""
+    options = kernel_options or {}
     findings = []
     for name, value in settings.items():
         check = _CHECKS.get(name)
-        verdict = check(value, settings) if check else None
+        verdict = _check_kernel_part(name, value, options) or (check(value, settings) if check else None)
+        if name == _CONGESTION_SETTING and options.get(_find_option_name(name, value)) == "y":
+            continue  # a part of the kernel itself, no module
         if verdict:
             findings.append(SettingFinding(name, value, *verdict))
     return findings

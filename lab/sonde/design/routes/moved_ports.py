@@ -4,6 +4,7 @@ hardware: one fault, and all else of the machine is compared on the interface th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,6 +15,7 @@ from sonde.design.routes.host_view import HostView
 from sonde.design.routes.link_usability import find_holding_device
 
 MISSING_INTERFACE = "interface missing"
+_LAST_VLAN = 4094
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,29 @@ def describe_moved_ports(moved_ports: Sequence[MovedPort], host_tables: HostTabl
                 f"{device} has {addresses}{routes}, and {planned}, which joins this host to {network}, has no address"
                 f" of it{state}"
             )
-        yield RouteFault(kind, location, problem, _choose_remedy(planned, device, addresses, is_used=is_used))
+        remedy = _choose_remedy(planned, device, addresses, is_used=is_used)
+        command = describe_child_creation(planned, host_tables) if is_missing else ""
+        if command:
+            remedy = (
+                f"where {device} carries {network} as {'partition' if ' pkey ' in command else 'VLAN'}"
+                f" {planned.rpartition('.')[2]}, {command}, move {addresses} to {planned}"
+                f" and apply the plan; where {device} itself is on the network, correct the device in the system file"
+            )
+        yield RouteFault(kind, location, problem, remedy)
+
+
+def describe_child_creation(planned_device: str, host_tables: HostTables) -> str:
+    """The command that makes a missing VLAN (bond0.210) or partition of InfiniBand (ib0.8001) on the device in its
+    name; "" for other names, and where this host lacks that device."""
+    parent, _, number = planned_device.rpartition(".")
+    if parent not in host_tables.links:
+        return ""
+    details = host_tables.link_details.get(parent)
+    is_infiniband = parent in host_tables.transport_modes or (details is not None and details.kind == "ipoib")
+    if is_infiniband and re.fullmatch("[0-9a-f]{4}", number):
+        return f"ip link add link {parent} name {planned_device} type ipoib pkey 0x{number}"
+    is_vlan = number.isdigit() and 0 < int(number) <= _LAST_VLAN and not is_infiniband
+    return f"ip link add link {parent} name {planned_device} type vlan id {number}" if is_vlan else ""
 
 
 def _choose_remedy(planned_device: str, actual_device: str, addresses: str, *, is_used: bool) -> str:
@@ -135,9 +159,11 @@ def describe_moved_ports_of_routers(
                if device not in host_tables.links]  # fmt: skip
     absent = f" (it has no {', '.join(missing)})" if missing else ""
     router = ", ".join(router_names)
+    commands = [describe_child_creation(device, host_tables) for device in missing]
     yield RouteFault(
         "wrong interface", router,
         f"{router} has {' and '.join(f'{address} on {device}' for address, (_, device) in moved.items())}; the system"
         f" file says {' and '.join(f'{address} on {planned}' for address, (planned, _) in moved.items())}{absent}",
-        "move the addresses, or correct the devices in the system file",
+        f"{''.join(f'{command}; ' for command in commands if command)}move the addresses, or correct the devices in the"
+        " system file",
     )  # fmt: skip

@@ -97,7 +97,9 @@ def read_host_sources(table_files: Iterable[Path]) -> HostSources:
             configured.append(tables)
         else:
             if tables.settings is not None and file.suffix == ".conf":
-                assignments.append((_SYSCTL_ORDER.get(file.name, file.name), tables))
+                setting_files = dict.fromkeys(tables.settings, (file.name,))
+                name = _SYSCTL_ORDER.get(file.name, file.name)
+                assignments.append((name, replace(tables, setting_files=setting_files)))
             else:
                 live.append(tables)
     (configured if any(tables.has_lnet for tables in live) else live).extend(lnet_files)

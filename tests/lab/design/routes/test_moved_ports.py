@@ -3,10 +3,18 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from dual_stack_host import LNET_EXPORT, check_outputs, print_server_outputs
+from dual_stack_host import LNET_EXPORT, VLAN, check_outputs, print_server_outputs
+from fabric_builders import build_fabric
+
+from sonde.design.routes.check_router import check_router_tables
+from sonde.design.routes.faults import RouteFault
+from sonde.design.routes.host_tables import HostTables
+from sonde.design.routes.moved_ports import describe_child_creation
 
 ROUTER_ADDRESSES = """2: hsn0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 9000 qdisc mq state UP qlen 1000
     inet 10.150.255.2/16 scope global hsn0
@@ -44,6 +52,41 @@ def test_renamed_port_is_one_fault(tmp_path: Path, planned_line: str, kind: str,
     assert sentence in fault.problem
     assert "bond1 has 10.160.0.1, fd00:160::1 and its routes through the routers" in fault.problem
     assert "correct the device in the system file" in fault.remedy
+
+
+@pytest.mark.parametrize("is_moved", [True, False])
+def test_remedy_for_a_missing_vlan_makes_it(tmp_path: Path, is_moved: bool) -> None:
+    """The addresses are on the bond below the VLAN, or on no device."""
+    outputs = {name: text.replace("bond0.210", "bond0") for name, text in print_server_outputs("bond0").items()}
+    if not is_moved:
+        outputs["addr"] = re.sub(r"    inet6? (10.160|fd00:160).*\n", "", outputs["addr"])
+        outputs["route"], outputs["route6"] = "default via 192.168.9.1 dev mgmt\n", "fe80::/64 dev mgmt metric 256\n"
+    fault = next(
+        fault for fault in check_outputs(tmp_path, outputs, device=VLAN).faults if fault.kind == "interface missing"
+    )
+    assert "ip link add link bond0 name bond0.210 type vlan id 210" in fault.remedy
+    assert ("move 10.160.0.1, fd00:160::1 to bond0.210 and apply the plan" in fault.remedy) == is_moved
+
+
+def test_command_for_a_missing_device_fits_its_kind() -> None:
+    tables = HostTables(links={"ib0": "up", "eth0": "up"}, transport_modes={"ib0": "datagram"})
+    assert describe_child_creation("ib0.8001", tables) == "ip link add link ib0 name ib0.8001 type ipoib pkey 0x8001"
+    assert describe_child_creation("eth0.7", tables) == "ip link add link eth0 name eth0.7 type vlan id 7"
+    assert [describe_child_creation(name, tables) for name in ("eth1.7", "eth0.9999", "hsn0", "eth0.80f1")] == [""] * 4
+
+
+def test_router_without_its_vlan_gets_the_command() -> None:
+    fabric = build_fabric(2, clients=1, servers=1)
+    routers = tuple(replace(router, far_device="eth1.210") for router in fabric.routers)
+    first = routers[0]
+    tables = HostTables(
+        addresses=(f"{first.near_address}/16",),
+        links={"eth1": "up", first.near_device: "up"},
+        settings={"net.ipv4.ip_forward": "1"},
+    )
+    faults = check_router_tables([replace(fabric, routers=routers)], tables, first.name)
+    (fault,) = [each for each in faults if isinstance(each, RouteFault) and each.kind == "interface missing"]
+    assert fault.remedy == "ip link add link eth1 name eth1.210 type vlan id 210"
 
 
 def test_settings_of_the_used_port_are_compared(tmp_path: Path) -> None:

@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
+from dual_stack_host import check_outputs, print_server_outputs
 
 from sonde.design.routes.check import check_host_routes
 from sonde.design.routes.fabric import Fabric
 from sonde.design.routes.host_tables import HostTables
+from sonde.design.routes.kernel_settings import REQUIRED_OPTIONS
 
 
 def find_kinds(cumulus: Fabric, name: str, settings: Mapping[str, str]) -> set[str]:
@@ -31,6 +34,43 @@ def test_setting_of_the_network_is_judged_by_its_value(
 ) -> None:
     assert find_kinds(cumulus, name, {setting: sound}) == set()
     assert find_kinds(cumulus, name, {setting: wrong}) == {fault_kind}
+
+
+@pytest.mark.parametrize(
+    ("setting", "option", "state", "expected_kinds"),
+    [
+        ("net.ipv4.tcp_congestion_control = htcp", "TCP_CONG_HTCP", "n", {"setting wrong"}),
+        ("net.ipv4.tcp_congestion_control = htcp", "TCP_CONG_CUBIC", "y", {"setting wrong"}),
+        ("net.ipv4.tcp_congestion_control = htcp", "TCP_CONG_HTCP", "m", {"setting risky"}),
+        ("net.ipv4.tcp_congestion_control = htcp", "TCP_CONG_HTCP", "y", set()),
+        ("net.ipv4.tcp_congestion_control = bbr", "TCP_CONG_BBR", "n", {"setting wrong"}),
+        ("net.ipv4.tcp_congestion_control = highspeed", "TCP_CONG_HSTCP", "y", set()),
+        ("net.ipv4.tcp_congestion_control = reno", "TCP_CONG_CUBIC", "y", set()),
+        ("net.core.default_qdisc = fq", "NET_SCH_FQ", "n", {"setting wrong"}),
+        ("net.core.default_qdisc = fq", "NET_SCH_FQ", "m", set()),
+    ],
+)
+def test_part_of_the_kernel_that_is_absent_is_no_module(
+    cumulus: Fabric, setting: str, option: str, state: str, expected_kinds: set[str]
+) -> None:
+    name, _, value = setting.partition(" = ")
+    options = dict.fromkeys(("CONFIG_INET", *REQUIRED_OPTIONS), "y") | {f"CONFIG_{option}": state}
+    tables = HostTables(settings={name: value}, options=options)
+    faults = check_host_routes([cumulus], "compute", tables).faults
+    assert {fault.kind for fault in faults} == expected_kinds
+    assert all(("is not in this kernel" in fault.problem) == (fault.kind == "setting wrong") for fault in faults)
+
+
+def test_options_of_the_kernel_count_for_files_too(tmp_path: Path) -> None:
+    outputs = print_server_outputs() | {
+        "config": "\n".join([*(f"{name}=y" for name in REQUIRED_OPTIONS), "CONFIG_INET=y",
+                             "CONFIG_IPV6_MULTIPLE_TABLES=y", "# CONFIG_TCP_CONG_HTCP is not set"]),
+        "99-site.conf": "net.ipv4.tcp_congestion_control = htcp\n",
+    }  # fmt: skip
+    verdict = check_outputs(tmp_path, outputs)
+    (fault,) = verdict.faults
+    assert "is not in this kernel (CONFIG_TCP_CONG_HTCP is not set)" in fault.problem
+    assert not any(item.subject == "kernel options in the configuration files" for item in verdict.comparisons)
 
 
 def test_hosts_may_drop_connections_in_their_midst(cumulus: Fabric) -> None:

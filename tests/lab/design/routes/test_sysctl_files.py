@@ -39,6 +39,26 @@ def test_names_of_files_give_their_order(tmp_path: Path, late: str, is_reversed:
     assert check_files(tmp_path, texts[::-1] if is_reversed else texts) == ()
 
 
+def test_remedy_for_a_setting_names_its_files(tmp_path: Path) -> None:
+    texts = [("90-routes.conf", LOOSE), ("99-hardening.conf", STRICT)]
+    (fault,) = [fault for fault in check_files(tmp_path, texts) if "bond0" in fault.location]
+    assert fault.remedy.endswith(" (99-hardening.conf sets it, after 90-routes.conf)")
+    (fault,) = [fault for fault in check_files(tmp_path, [("10-all.conf", STRICT.replace(".all.", ".*."))])
+                if "bond0" in fault.location]  # fmt: skip
+    assert fault.remedy.endswith(" (10-all.conf sets it)")
+
+
+def test_remedy_for_a_live_value_names_its_file(tmp_path: Path) -> None:
+    line = "net.ipv4.icmp_echo_ignore_all = 1\n"
+    for name, text in (("sysctl", print_server_outputs()["sysctl"] + line), ("99-site.conf", line)):
+        (tmp_path / name).write_text(text)
+    sources = read_host_sources([tmp_path / "sysctl", tmp_path / "99-site.conf"])
+    (fault,) = check_host(build_site(), "nsd1", sources.live, configured_tables=sources.configured).faults
+    assert (fault.location, fault.remedy) == (line.strip(), "set it to 0 (99-site.conf sets it)")
+    (fault,) = check_host(build_site(), "nsd1", sources.live).faults
+    assert fault.remedy == "set it to 0"
+
+
 def test_default_file_of_systemd_is_read(tmp_path: Path) -> None:
     text = (
         "# comment\nnet.ipv4.conf.default.rp_filter = 2\nnet.ipv4.conf.*.rp_filter = 2\n"

@@ -231,7 +231,7 @@ def _measure_without_noise(
     quiet = NoiseModel(run_sd=0.0, busy_share=0.0, part_sd=0.0)
     values: dict[tuple[str, ...], float] = {}
     for experiment in model.experiments:
-        if not experiment.description.message_phases:
+        if not experiment.description.yes_or_no_phases:
             run = ModeledTruth(fault_texts).run_experiment(experiment, 0, simulator, quiet).runs[0]
             values |= {(experiment.id, phase): rate for phase, rate in run.rates.items()}
             for key, parts in run.vectors.items():

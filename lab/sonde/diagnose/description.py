@@ -133,6 +133,13 @@ class MeasuredPhase:
         "regular expressions for the whole text of groups of the rules' patterns", _TRAITS_FORM, _find_traits_problem
     )
     part_kind: str = declare_choice("parts of the machine that the messages name", MESSAGE_PART_KINDS)
+    setting: str = declare_text("instead of a rate: setting of clients that may have changed, as faults name it")
+    facts: tuple[str, ...] = declare_texts("names of recorded facts that hold the setting")
+
+    @property
+    def is_yes_or_no(self) -> bool:
+        """Whether the result is yes or no: there is a message, or a setting changed."""
+        return bool(self.rules or self.setting)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,9 +182,9 @@ class DiagnosisExperiment:
     @property
     def rate_phases(self) -> tuple[MeasuredPhase, ...]:
         """Phases whose result is a rate."""
-        return tuple(phase for phase in self.phases if not phase.rules)
+        return tuple(phase for phase in self.phases if not phase.is_yes_or_no)
 
     @property
-    def message_phases(self) -> tuple[MeasuredPhase, ...]:
-        """Phases whose result is whether there are messages of a kind."""
-        return tuple(phase for phase in self.phases if phase.rules)
+    def yes_or_no_phases(self) -> tuple[MeasuredPhase, ...]:
+        """Phases whose result is whether there are messages of a kind, or whether a setting changed."""
+        return tuple(phase for phase in self.phases if phase.is_yes_or_no)

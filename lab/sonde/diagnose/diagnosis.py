@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -45,6 +45,17 @@ class RankedHypothesis:
     part: str
     part_probability: float
     strength: float  # position between the weakest (0) and the strongest (1) simulated strength
+
+    def to_json(self) -> dict[str, Any]:
+        """The hypothesis with its probabilities, as a document."""
+        return {
+            "id": self.hypothesis.id,
+            "title": self.hypothesis.title,
+            "category": self.hypothesis.category,
+            "probability": self.probability,
+            "part": self.part,
+            "part_probability": self.part_probability,
+        }
 
 
 @dataclass(frozen=True)
@@ -145,7 +156,7 @@ def select_most_informative_experiment(
     names = [
         item.id
         for item in model.experiments
-        if runs.get(item.id, 0) < (1 if item.description.message_phases else stop_rule.max_repeats)
+        if runs.get(item.id, 0) < (1 if item.description.yes_or_no_phases else stop_rule.max_repeats)
         and (allowed_experiments is None or item.id in allowed_experiments)
     ]
     values = estimate_values(names)

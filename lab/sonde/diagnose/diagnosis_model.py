@@ -378,7 +378,7 @@ def _predict_result(
 ) -> Prediction:
     description = experiment.description
     keys = () if description.is_contrast else experiment.vector_keys
-    if description.message_phases:
+    if description.yes_or_no_phases:
         return predict_messages(description, machine, hypothesis, effects.get((hypothesis.id, SIMULATED_WITH), []))
     if hypothesis.cause is not None:
         return predict_cause(hypothesis.cause, description, keys)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from sonde.diagnose.archive_evidence import compare_run_environments
+from sonde.diagnose.client_settings import SETTINGS_EXPERIMENT, find_recorded_settings
 from sonde.diagnose.counter_evidence import CounterEvidence, compare_counters_of_runs
 from sonde.diagnose.description import DiagnosisExperiment
 from sonde.diagnose.diagnosis import (
@@ -236,6 +237,12 @@ class DiagnosisSession:
         hypotheses = self.model.hypotheses
         sentences = environment.describe(hypotheses) or ["The runs recorded no common facts about their machines."]
         sentences += counters.describe(hypotheses) or ["The runs have no counters; sample them with `sonde run`."]
+        settings = find_recorded_settings(environment)
+        is_askable = any(item.id == SETTINGS_EXPERIMENT for item in self.model.experiments)
+        if settings and is_askable and not self.state.has_result(SETTINGS_EXPERIMENT):
+            self.add_result(ExperimentResult(SETTINGS_EXPERIMENT, (RunMeasurement({}, {}, settings),)), run_folder.name)
+            changed = ", ".join(name for name, is_changed in settings.items() if is_changed)
+            sentences.append(f"Of the settings {', '.join(settings)} changed: {changed or 'none'}.")
         result = measure_relative_target_rates(run_folder, reference_folder, self.model.machine)
         if result is None and self.model.machine.targets:
             sentences.append("The runs have no direct phase with rates of this machine's targets in common.")
@@ -266,7 +273,7 @@ class DiagnosisSession:
     def add_logs(self, logs: Sequence[Path]) -> str:
         """Adds which kinds of messages the logs of all servers have; returns it in a sentence. Raises UserError."""
         self.model.find_experiment(MESSAGE_EXPERIMENT)
-        if any(item.result.experiment == MESSAGE_EXPERIMENT for item in self.state.results):
+        if self.state.has_result(MESSAGE_EXPERIMENT):
             raise UserError("The logs of servers were entered already; begin another diagnosis to replace them.")
         messages = find_messages(logs, self.model.machine)
         self.add_result(ExperimentResult(MESSAGE_EXPERIMENT, (RunMeasurement({}, {}, messages),)), "logs")
@@ -383,15 +390,5 @@ class DiagnosisSession:
             "entropy_bits": self.posterior.entropy_bits,
             "experiments": [item.result.experiment for item in self.state.results],
             "categories": dict(self.posterior.sum_probabilities_by_category()),
-            "ranking": [
-                {
-                    "id": item.hypothesis.id,
-                    "title": item.hypothesis.title,
-                    "category": item.hypothesis.category,
-                    "probability": item.probability,
-                    "part": item.part,
-                    "part_probability": item.part_probability,
-                }
-                for item in answer.ranking
-            ],
+            "ranking": [item.to_json() for item in answer.ranking],
         }

@@ -90,6 +90,10 @@ class DiagnosisState:
         """Returns the state with one more result."""
         return replace(self, results=(*self.results, DiagnosisResult(result, result_origin, is_after_fix)))
 
+    def has_result(self, experiment_id: str) -> bool:
+        """Whether a result of this experiment was entered."""
+        return any(item.result.experiment == experiment_id for item in self.results)
+
     def has_part_rates(self, run_id: str) -> bool:
         """Whether rates of single parts of this run were entered."""
         return any(item.origin == run_id and any(run.vectors for run in item.result.runs) for item in self.results)
@@ -97,7 +101,9 @@ class DiagnosisState:
     def without_part_rates(self, run_id: str) -> DiagnosisState:
         """Returns the state without results of a run that have rates of single parts and none of phases."""
         remaining = (
-            item for item in self.results if item.origin != run_id or any(run.rates for run in item.result.runs)
+            item
+            for item in self.results
+            if item.origin != run_id or any(run.rates or not run.vectors for run in item.result.runs)
         )
         return replace(self, results=tuple(remaining))
 

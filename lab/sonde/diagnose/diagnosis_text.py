@@ -9,6 +9,7 @@ from math import exp
 
 import numpy as np
 
+from sonde.diagnose.client_settings import SETTINGS_EXPERIMENT
 from sonde.diagnose.diagnosis import DiagnosisAnswer, RankedHypothesis
 from sonde.diagnose.diagnosis_model import DiagnosisModel
 from sonde.diagnose.hypotheses import FAULT, NOTHING, UNEXPLAINED
@@ -156,7 +157,7 @@ def list_evidence(
                 result.experiment,
                 experiment.description.title,
                 describe_measured_changes(result),
-                _describe_predicted(prediction, strengths),
+                _describe_predicted(prediction, strengths, _choose_noun(result.experiment)),
                 factor,
             )
         )
@@ -192,7 +193,8 @@ def describe_measured_changes(result: ExperimentResult) -> str:
         values = [run.rates[phase] for run in result.runs if phase in run.rates]
         texts.append(f"{phase} {format_log_ratio_as_change(float(np.median(values)))}")
     run = result.runs[-1]
-    texts += [f"{message_id} messages: {answer}" for message_id, answer in describe_messages(run.messages).items()]
+    noun = _choose_noun(result.experiment)
+    texts += [f"{name} {noun}: {answer}" for name, answer in describe_messages(run.messages).items()]
     for (phase, kind), parts in run.vectors.items():
         slowest = min(parts, key=lambda name: parts[name])
         if parts[slowest] < -0.25 and "median" not in kind:
@@ -201,7 +203,12 @@ def describe_measured_changes(result: ExperimentResult) -> str:
     return ", ".join(texts)
 
 
-def _describe_predicted(prediction: Prediction, strengths: Floats) -> str:
+def _choose_noun(experiment_id: str) -> str:
+    """What the names of a yes-or-no result are about."""
+    return "changed" if experiment_id == SETTINGS_EXPERIMENT else "messages"
+
+
+def _describe_predicted(prediction: Prediction, strengths: Floats, noun: str) -> str:
     if any(len(mean) != len(strengths) for mean, _ in prediction.rates.values()):
         return "any change that no hypothesis predicts"
 
@@ -216,7 +223,7 @@ def _describe_predicted(prediction: Prediction, strengths: Floats) -> str:
         probability = compute_message_probability(prediction.messages, message_id)
         if probability is not None:
             share = compute_weighted_mean(np.broadcast_to(np.mean(probability, axis=1), len(strengths)))
-            texts.append(f"{message_id} messages with {format_probability(share)}")
+            texts.append(f"{message_id} {noun} with {format_probability(share)}")
     for (phase, kind), vector in prediction.vectors.items():
         change = compute_weighted_mean(vector.inside) - compute_weighted_mean(vector.outside)
         if change < -0.1 and "median" not in kind:

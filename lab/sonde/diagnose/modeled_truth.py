@@ -8,6 +8,7 @@ from math import sqrt
 
 import numpy as np
 
+from sonde.diagnose.client_settings import CHANGED_AS_CAUSE, CHANGED_BY_CHANCE, changes_setting
 from sonde.diagnose.description import CauseFile
 from sonde.diagnose.experiment_plan import ScaledExperiment, combine_reference_traits, combine_traits
 from sonde.diagnose.hypotheses import FAULT_GRIDS
@@ -45,8 +46,8 @@ class ModeledTruth:
     ) -> ExperimentResult:
         """Returns the result of one repeat; the same seed and `repeat_number` give the same result."""
         generator = np.random.default_rng([self.seed, repeat_number, *experiment.id.encode()])
-        if experiment.description.message_phases:
-            return self._read_messages(experiment, machine_model, generator)
+        if experiment.description.yes_or_no_phases:
+            return self._answer_questions(experiment, machine_model, generator)
         if experiment.description.is_contrast:
             return self._simulate_contrast(experiment, repeat_number, machine_model, noise_model, generator)
         run = self._simulate_repeat(experiment, repeat_number, machine_model)
@@ -75,20 +76,24 @@ class ModeledTruth:
     ) -> RunMeasurement:
         return _require_measurement(machine_model, experiment, self.faults, _FIRST_SEED + repeat_number % _SEEDS)
 
-    def _read_messages(
+    def _answer_questions(
         self, experiment: ScaledExperiment, machine_model: MachineModel, generator: np.random.Generator
     ) -> ExperimentResult:
-        """Messages that the simulated servers logged; some are missing, and some have other reasons."""
-        run = _require_measurement(
-            machine_model, _scale_experiment(SIMULATED_WITH, machine_model), self.faults, _FIRST_SEED
-        )
-        messages = {}
-        for phase in experiment.description.message_phases:
+        """Messages that the simulated servers logged, or settings that faults changed; some are missing, and some have
+        other reasons."""
+        probabilities = {}
+        for phase in experiment.description.yes_or_no_phases:
+            if phase.setting:
+                is_changed = any(changes_setting(fault, phase.setting) for fault in self.faults)
+                probabilities[phase.id] = CHANGED_AS_CAUSE if is_changed else CHANGED_BY_CHANCE
+                continue
+            simulated_with = _scale_experiment(SIMULATED_WITH, machine_model)
+            run = _require_measurement(machine_model, simulated_with, self.faults, _FIRST_SEED)
             names = list_message_names(phase.id, phase.part_kind, machine_model.machine)
             for name in names:
                 is_logged = run.messages.get(name) or run.messages.get(phase.id)
-                probability = LOGGED_WITH_CAUSE if is_logged else compute_chance_of_message(len(names))
-                messages[name] = bool(generator.random() < probability)
+                probabilities[name] = LOGGED_WITH_CAUSE if is_logged else compute_chance_of_message(len(names))
+        messages = {name: bool(generator.random() < probability) for name, probability in probabilities.items()}
         return ExperimentResult(experiment.id, (RunMeasurement({}, {}, messages),))
 
     def _compute_change(self, experiment: ScaledExperiment, phase: str) -> float:

@@ -14,6 +14,7 @@ from math import log
 import numpy as np
 
 from sonde.diagnose.chance_effects import ChanceEffect, ValueAlternative, find_chance_effect
+from sonde.diagnose.client_settings import CHANGED_AS_CAUSE, CHANGED_BY_CHANCE, changes_setting
 from sonde.diagnose.description import CauseFile, DiagnosisExperiment
 from sonde.diagnose.experiment_plan import combine_reference_traits, combine_traits
 from sonde.diagnose.hypotheses import CAUSE, FAULT, Hypothesis
@@ -283,10 +284,14 @@ def predict_messages(
     The fault was simulated at the first member. At another one, messages name the part of that one instead.
     """
     messages = {}
-    for phase in experiment.message_phases:
+    for phase in experiment.yes_or_no_phases:
         names = list_message_names(phase.id, phase.part_kind, machine)
         by_chance = compute_chance_of_message(len(names))
         parts = [find_named_part(hypothesis, phase.part_kind, item, machine) for item in hypothesis.members]
+        if phase.setting:
+            is_cause = changes_setting(hypothesis.fault, phase.setting)
+            messages[phase.id] = np.full((1, 1), CHANGED_AS_CAUSE if is_cause else CHANGED_BY_CHANCE)
+            continue
         simulated_shares = _interpolate_message_shares(names, hypothesis, effects)
         for name in names:
             part = name.removeprefix(f"{phase.id} ")

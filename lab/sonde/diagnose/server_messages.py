@@ -73,7 +73,8 @@ def list_server_message_kinds() -> tuple[ServerMessageKind, ...]:
             phase.part_kind,
         )
         for experiment in list_diagnosis_experiments()
-        for phase in experiment.message_phases
+        for phase in experiment.yes_or_no_phases
+        if phase.rules
     )
 
 

@@ -21,8 +21,8 @@ _ANSWERS = {"yes": True, "no": False}
 def parse_stated_result(
     experiment: DiagnosisExperiment, changes: Sequence[str], machine: DiagnosedMachine | None = None
 ) -> ExperimentResult:
-    """Parses PHASE=-40% or PHASE=0.6x, each a change against the fast time, and KIND=yes, KIND=no or KIND=PART,PART of
-    messages; parts are those of `machine`. Raises UserError."""
+    """Parses PHASE=-40% or PHASE=0.6x, each a change against the fast time, SETTING=yes or SETTING=no, and KIND=yes,
+    KIND=no or KIND=PART,PART of messages; parts are those of `machine`. Raises UserError."""
     phases = {phase.id: phase for phase in experiment.phases}
     rates: dict[str, float] = {}
     messages: dict[str, bool] = {}
@@ -30,7 +30,7 @@ def parse_stated_result(
         phase, separator, value = text.partition("=")
         if not separator or phase not in phases:
             raise UserError(f'"{text}" is not PHASE=CHANGE of {experiment.id}; its phases are {", ".join(phases)}.')
-        if not phases[phase].rules:
+        if not phases[phase].is_yes_or_no:
             rates[phase] = _parse_change(value, text)
         elif value in _ANSWERS:
             messages[phase] = _ANSWERS[value]
@@ -46,9 +46,9 @@ def _parse_named_parts(
     parts = value.split(",")
     if machine is None or not allowed or not set(parts) <= set(allowed):
         answers = [f"{phase.id}={answer}" for answer in (*_ANSWERS, *allowed[:1])]
+        question = "it changed" if phase.setting else "there are such messages"
         raise UserError(
-            f'"{argument}" does not say whether there are such messages;'
-            f" write {', '.join(answers[:-1])} or {answers[-1]}."
+            f'"{argument}" does not say whether {question}; write {", ".join(answers[:-1])} or {answers[-1]}.'
         )
     return state_messages(phase.id, parts, phase.part_kind, machine)
 

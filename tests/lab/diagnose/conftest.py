@@ -12,7 +12,10 @@ from sonde.diagnose.library import list_causes_for_machine_kind, list_diagnosis_
 from sonde.diagnose.noise import NoiseModel
 from sonde.diagnose.simulation import Simulator
 
-EXPERIMENTS = ("every-target", "warm-cache", "names", "quiet-time", "previous-software", "server-messages")
+EXPERIMENTS = (
+    *("every-target", "warm-cache", "names", "quiet-time", "previous-software", "server-messages"),
+    "client-settings",
+)
 FAULTS = ("slow-target", "slow-node", "slow-link", "mds-saturated", "noisy-neighbor")
 
 

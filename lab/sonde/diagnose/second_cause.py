@@ -62,9 +62,10 @@ class TwoCauses:
         }
 
     def choose_next(self, rule: DiagnosisStopRule, seed: int) -> tuple[ExperimentValue | None, str]:
-        """Returns the experiment that separates the probable pairs best for its cost, or None with the reason."""
-        if self.is_decided(rule):
-            return None, "one pair is as probable as the stop rule asks"
+        """Returns the experiment that separates the probable pairs best for its cost, or None with the reason.
+
+        Logs and settings are read first: what two causes do to rates is predicted roughly, and reading is cheap.
+        """
 
         def estimate_values(experiment_ids: Sequence[str]) -> list[ExperimentValue]:
             values = [
@@ -79,6 +80,12 @@ class TwoCauses:
             ]
             return sorted(values, key=lambda item: -item.bits_per_minute)
 
+        done = {result.experiment for result in self.results}
+        unread = [item.id for item in self.model.experiments if item.description.yes_or_no_phases]
+        if unread := [name for name in unread if name not in done]:
+            return estimate_values(unread)[0], ""
+        if self.is_decided(rule):
+            return None, "one pair is as probable as the stop rule asks"
         value, _, reason = select_most_informative_experiment(self.model, self.results, rule, estimate_values)
         return value, reason
 

@@ -150,15 +150,35 @@ def test_all_alternatives_explain_the_same_measurements(model: DiagnosisModel, s
     assert measured == pytest.approx(float(np.logaddexp.reduce(expected, axis=None)) - np.log(0.5), abs=0.05)
 
 
+READINGS = ("server-messages", "client-settings")
+
+
 def test_next_experiment_separates_probable_pairs(model: DiagnosisModel, simulator: Simulator) -> None:
-    results = measure(model, simulator, (SLOW_TARGET, "mds-saturated 0.8"), ("every-target",))
+    results = measure(model, simulator, (SLOW_TARGET, "mds-saturated 0.8"), ("every-target", *READINGS))
     causes = find_most_probable_pair(model, results)
     assert causes is not None
     value, _ = causes.choose_next(SECOND_CAUSE_STOP_RULE, 1)
     assert value is not None
+    assert value.experiment not in READINGS
     assert value.bits > 0.02
-    decided = find_causes(model, simulator, "slow-target t2 6", "slow-node n3 12")
+    decided = find_most_probable_pair(
+        model, measure(model, simulator, ("slow-target t2 6", "slow-node n3 12"), (*NAMES, *READINGS))
+    )
+    assert decided is not None
     assert decided.choose_next(SECOND_CAUSE_STOP_RULE, 1) == (None, "one pair is as probable as the stop rule asks")
+
+
+def test_logs_and_settings_are_read_before_pairs_are_decided(model: DiagnosisModel, simulator: Simulator) -> None:
+    results = measure(model, simulator, ("slow-target t2 6", "slow-node n3 12"), ("every-target", "names"))
+    experiments = []
+    for number in range(2):
+        causes = find_most_probable_pair(model, results)
+        assert causes is not None
+        value, _ = causes.choose_next(SECOND_CAUSE_STOP_RULE, 1)
+        assert value is not None
+        experiments.append(value.experiment)
+        results += measure(model, simulator, ("slow-target t2 6", "slow-node n3 12"), experiments[number:])
+    assert sorted(experiments) == sorted(READINGS)
 
 
 def test_model_without_causes_has_no_pairs(model: DiagnosisModel) -> None:

@@ -19,6 +19,7 @@ from sonde.design.layout.check_fstab import find_fstab_faults
 from sonde.design.layout.check_inodes import find_inode_faults, find_planned_inode_faults
 from sonde.design.layout.check_mounts import find_covered_mounts, find_mount_faults
 from sonde.design.layout.check_objects import find_object_faults
+from sonde.design.layout.check_path_use import find_bypassed_maps
 from sonde.design.layout.check_peer_attributes import find_attribute_differences
 from sonde.design.layout.check_peers import find_peer_faults
 from sonde.design.layout.check_permissions import find_permission_faults
@@ -86,6 +87,7 @@ def check_layout(
     results += find_peer_faults(observed_storage)
     lustre = observed_storage.file_systems if target_results is None else select_clients(observed_storage.file_systems)
     results += find_attribute_differences(observed_storage, lustre)
+    results += find_bypassed_maps(observed_storage)
     results += find_volume_faults(observed_storage)
     results += find_drive_faults(observed_storage)
     results += find_superblock_faults(observed_storage)

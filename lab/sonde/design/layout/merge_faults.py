@@ -17,6 +17,7 @@ from sonde.design.layout.observe_written import list_disks_below
 
 _PLANNED = "not as planned"
 _PEERS = "differs from its peers"
+_BYPASSED = "path used without its map"
 _UNEQUAL = "unequal members of a stripe"
 _SHARED = "targets share a device"
 _SIZES = frozenset({"capacity", "agcount", "agsize in blocks"})
@@ -41,6 +42,11 @@ class CauseRule:
 
 # The rules apply in this order; an effect has one cause.
 RULES: Sequence[CauseRule] = (
+    CauseRule(_BYPASSED, _ANY, _PLANNED, frozenset({"physical volume"}), is_partial=True),
+    CauseRule(_BYPASSED, _ANY, _PLANNED, frozenset({"members", "device"}), is_above=True),
+    CauseRule(_BYPASSED, _ANY, "fewer paths than others", _ANY, is_partial=True),
+    CauseRule(_BYPASSED, _ANY, "single path", _ANY, is_partial=True),
+    CauseRule(_BYPASSED, _ANY, "one drive twice", _ANY, is_partial=True),
     CauseRule(_PLANNED, frozenset({"spares"}), "no spare", _ANY),
     CauseRule(_PLANNED, frozenset({"geometry"}), _PLANNED, frozenset({"level", "devices"})),
     CauseRule(_PLANNED, _GEOMETRY, _UNEQUAL, frozenset({"geometry", "size"}), is_above=True),

@@ -325,7 +325,7 @@ FAULTS: list[tuple[str, str, Edit]] = [
     ("a pool that resilvers", "rebuilding", change("zpool", "config:", "  scan: resilver in progress\nconfig:")),
     ("fewer objects than stripes", "objects are missing", change("getstripe", "count:  4", "count:  5")),
     ("one request in flight", "parameter too small", change("lctl", "in_flight=8", "in_flight=1")),
-    ("an array that is checked", "rebuilding", set_queue("md6", "sync_action", "check")),
+    ("an array that is synchronized", "rebuilding", set_queue("md6", "sync_action", "resync")),
     # drawn a second time
     ("an array that is read-only", "not optimal", change("mdadm md5", "State : clean", "State : clean, read-only")),
     ("a smaller member", "unequal members of a stripe", change(

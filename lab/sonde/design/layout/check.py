@@ -26,7 +26,8 @@ from sonde.design.layout.check_permissions import find_permission_faults
 from sonde.design.layout.check_plan import find_plan_faults
 from sonde.design.layout.check_planned_devices import find_device_faults, list_planned_targets
 from sonde.design.layout.check_planned_mounts import select_mounted
-from sonde.design.layout.check_pools import describe_unknown_scrub, find_pool_faults
+from sonde.design.layout.check_pools import find_pool_faults
+from sonde.design.layout.check_scrubs import describe_unknown_scrub, list_running_scrubs
 from sonde.design.layout.check_slices import find_slice_faults
 from sonde.design.layout.check_spares import find_pool_spare_faults, find_spare_faults, list_unknown_spare_groups
 from sonde.design.layout.check_superblocks import find_superblock_faults
@@ -93,7 +94,7 @@ def check_layout(
     results += find_superblock_faults(observed_storage)
     results += find_spare_faults(observed_storage)
     results += find_pool_spare_faults(observed_storage)
-    unknown += list_unknown_spare_groups(observed_storage)
+    unknown += [*list_unknown_spare_groups(observed_storage), *list_running_scrubs(observed_storage)]
     results += find_inode_faults(observed_storage.file_systems)
     results += find_covered_mounts(observed_storage.file_systems)
     results += find_fstab_faults(observed_storage)

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import datetime
 
 from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.check_scrubs import find_scrub_faults
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedFileSystem, ObservedVdev
 from sonde.model.units import format_count_with_noun
@@ -22,8 +22,6 @@ _AUXILIARY_USES = {
     "spares": ("spare", "nothing takes over when a drive fails"),
     "cache": ("cache", "reads that it would answer go to the drives"),
 }
-# Administrators scrub each month: the second Sunday of a month is at most 35 days after that of the one before.
-_MOST_SCRUB_DAYS = 35
 _BLOCK_SIZES_PATTERN = re.compile(r"block size: (\w+) configured, (\w+) native")
 _VITAL_USES = ("", "special", "dedup")
 # Sentences of zpool status about features that are not in use: no fault.
@@ -37,7 +35,7 @@ def find_pool_faults(pool: ObservedFileSystem, date: str = "") -> Iterator[Layou
     yield from _check_pool_errors(pool)
     yield from _check_pool_properties(pool)
     yield from _check_block_sizes(pool)
-    yield from _check_scrub(pool, date)
+    yield from find_scrub_faults(pool, date)
     yield from _check_status(pool)
 
 
@@ -113,7 +111,8 @@ def _check_pool_state(pool: ObservedFileSystem) -> Iterator[LayoutFault | Checke
             "zpool replace the drive that failed",
             parts=(pool.location, *(drive.name for drive in drives)),
         )
-    if scan := pool.facts.get("scan", ""):
+    scan = pool.facts.get("scan", "")
+    if scan not in ("", "scrub"):
         yield LayoutFault(
             "rebuilding", pool.location, f"the pool is busy: {scan}", "it takes its share of every drive's rate",
             "measure after it has ended (zpool status)",
@@ -223,38 +222,6 @@ def _check_block_sizes(pool: ObservedFileSystem) -> Iterator[LayoutFault | Check
         )  # fmt: skip
 
 
-def _parse_scrub_time(pool: ObservedFileSystem) -> datetime | None:
-    try:
-        return datetime.strptime(" ".join(pool.facts.get("scrubbed", "").split()), "%a %b %d %H:%M:%S %Y")
-    except ValueError:
-        return None
-
-
-def describe_unknown_scrub(pool: ObservedFileSystem, date: str) -> str:
-    """States that the age of the last scrub is unknown; empty if it is known."""
-    is_unknown = _parse_scrub_time(pool) is not None and not date
-    return f"the age of the last scrub of {pool.location}: no output of date shows when it was looked at" * is_unknown
-
-
-def _check_scrub(pool: ObservedFileSystem, date: str) -> Iterator[LayoutFault | CheckedItem]:
-    scrubbed, time = pool.facts.get("scrubbed", ""), _parse_scrub_time(pool)
-    creation, now = pool.facts.get("creation", ""), datetime.fromisoformat(date) if date else None
-    if not scrubbed or (time is not None and now is None):
-        return
-    if now is not None and creation.isdigit() and now.timestamp() - int(creation) < _MOST_SCRUB_DAYS * 86400:
-        return  # a new pool
-    yield CheckedItem("the last scrub", pool.location)
-    days = (now.replace(tzinfo=None) - time).days if time is not None and now is not None else 0
-    texts = {"none": "it was never scrubbed (zpool status shows no scan)", "canceled": "its last scrub was canceled"}
-    text = texts.get(scrubbed, f"its last scrub ended {days} days ago" if days > _MOST_SCRUB_DAYS else "")
-    if text:
-        yield LayoutFault(
-            "no recent scrub", pool.location, text,
-            "blocks that went bad are noticed when they are read, or when another drive fails and they are needed",
-            f"zpool scrub {pool.location}, and a timer that does it each month", ("scrubbed",),
-        )  # fmt: skip
-
-
 def _check_status(pool: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
     """Faults from the status text of a pool that is online and has no counted errors; pools with errors have other
     faults."""
@@ -263,7 +230,9 @@ def _check_status(pool: ObservedFileSystem) -> Iterator[LayoutFault | CheckedIte
     if status:
         yield CheckedItem("status", pool.location)
     is_named = (
-        counts_errors or "scan" in pool.facts or any(_BLOCK_SIZES_PATTERN.search(vdev.note) for vdev in pool.vdevs)
+        counts_errors
+        or pool.facts.get("scan", "scrub") != "scrub"
+        or any(_BLOCK_SIZES_PATTERN.search(vdev.note) for vdev in pool.vdevs)
     )
     if status and is_online and not is_named and not _HARMLESS_STATUS_PATTERN.match(status):
         yield LayoutFault(

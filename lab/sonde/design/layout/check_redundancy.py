@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.check_scrubs import CHECK_ACTIONS
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.md_output import WAITING_RESYNC
 from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage
@@ -15,7 +16,21 @@ from sonde.model.units import format_bytes
 _TOLERATED_FAILURES = {"raid0": 0, "linear": 0, "raid4": 1, "raid5": 1, "raid6": 2}
 _LONG_REBUILD_DAYS = 4
 _USED_SHARE = 0.9
-_FINE_STATES = frozenset({"", "optimal", "active", "running", "live", "clean", "optimal active", "active sync"})
+_FINE_STATES = frozenset(
+    {
+        "",
+        "optimal",
+        "active",
+        "running",
+        "live",
+        "clean",
+        "optimal active",
+        "active sync",
+        "checking",
+        "resyncing",
+        "recovering",
+    }
+)  # the action of md is another fault, or none
 
 
 def find_redundancy_faults(
@@ -64,9 +79,10 @@ def find_redundancy_faults(
             "until then parity may not belong to the data: a drive that fails now can cost data",
             f"mdadm --readwrite /dev/{disk.name} where it is (auto-read-only), else wait for the other array",
         )  # fmt: skip
-    elif action not in ("idle", "", "frozen"):
+    elif action not in ("idle", "", "frozen", *CHECK_ACTIONS):
+        noun = "rebuild" if action.startswith("recover") else action
         yield LayoutFault(
-            "rebuilding", disk.name, f"md is busy: {action}", "the rebuild takes its share of every drive's rate",
+            "rebuilding", disk.name, f"md is busy: {action}", f"the {noun} takes its share of every drive's rate",
             "measure after it has ended (cat /proc/mdstat)",
         )  # fmt: skip
     yield from _check_bitmap(disk)

@@ -193,6 +193,20 @@ def test_pool_without_recent_scrub_is_reported(scan: str, problem: str) -> None:
     assert all(problem in fault.problem for fault in faults)
 
 
+@pytest.mark.parametrize(("scan", "problem"), [
+    ("scrub in progress since Sun Nov  8 00:24:01 2026", ""),
+    ("scrub in progress since Sun Oct  4 00:24:01 2026", "its scrub began 55 days ago and has not ended"),
+    ("scrub paused since Thu Nov 26 08:00:00 2026\n\tscrub started on Sun Oct  4 00:24:01 2026", ""),
+    ("scrub paused since Sun Aug  2 14:22:51 2026\n\tscrub started on Sun Aug  2 00:24:01 2026",
+     "its scrub has been paused for 117 days")])  # fmt: skip
+def test_open_scrub_is_no_rebuild(scan: str, problem: str) -> None:
+    verdict = check_scrub(f"  scan: {scan}\n")
+    assert [fault.kind for fault in verdict.faults] == ["no recent scrub"] * bool(problem)
+    assert all(problem in fault.problem for fault in verdict.faults)
+    assert any("the scrub that runs" in text for text in verdict.unknown) == ("in progress" in scan)
+    assert "the last scrub" in {item.subject for item in verdict.checked_items}
+
+
 def test_new_pool_needs_no_scrub() -> None:
     """It was made on 20 November 2026."""
     assert check_scrub("", more="scratch  creation  1795132800  -\n").faults == ()

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from planted_layout_faults import FAULTS, Edit, check_outputs, make_server_outputs
+from planted_layout_faults import FAULTS, Edit, change, check_outputs, combine, make_server_outputs, set_queue
 
 # Faults that follow from a planted one.
 CONSEQUENCES = {
@@ -31,6 +31,18 @@ def test_planted_fault_is_reported(fault_kind: str, edit: Edit) -> None:
     kinds = {fault.kind for fault in check_outputs(outputs).faults}
     assert fault_kind in kinds
     assert kinds <= {fault_kind} | CONSEQUENCES.get(fault_kind, set())
+
+
+@pytest.mark.parametrize(("edit", "action"), [
+    (set_queue("md6", "sync_action", "check"), "check"), (set_queue("md6", "sync_action", "repair"), "repair"),
+    (combine(set_queue("md6", "sync_action", "check"),
+             change("mdadm md6", "State : clean", "State : clean, checking")), "check")])  # fmt: skip
+def test_check_of_an_array_is_no_rebuild(edit: Edit, action: str) -> None:
+    outputs = make_server_outputs()
+    edit(outputs)
+    verdict = check_outputs(outputs)
+    assert verdict.faults == ()
+    assert f"the rate of md6 without the {action} of md that runs; measure after it has ended" in verdict.unknown
 
 
 def test_lost_drive_of_raid6_allows_another_failure() -> None:

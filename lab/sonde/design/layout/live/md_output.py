@@ -118,11 +118,13 @@ def _read_array_fields(detail_text: str, detail_fields: dict[str, str], raid_lev
         position = "internal" if position.startswith("Internal") else position
         settings |= {"bitmap_position": position} if position else {}
     state = detail_fields.get("State", "")
-    if "recover" in state or "resync" in state:
-        settings["sync_action"] = WAITING_RESYNC if re.search(_WAITS, state) else "recover"
+    if action := next((action for text, action in _ACTIONS.items() if text in state), ""):
+        settings["sync_action"] = WAITING_RESYNC if re.search(_WAITS, state) else action
     return settings
 
 
+# What mdadm --detail prints in the state of an array that md works on, with the action in the terms of sysfs.
+_ACTIONS = {"recover": "recover", "resync": "resync", "check": "check"}
 # An array that is read-only until the first write is PENDING; one whose drives another array uses is DELAYED.
 WAITING_RESYNC, _WAITS = "waiting", r"PENDING|DELAYED"
 

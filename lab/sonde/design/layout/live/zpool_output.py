@@ -44,6 +44,7 @@ def _read_pool(pool_text: str, all_text: str, output_origin: str) -> ObservedFil
         facts["data_errors"] = str(len([line for line in names if line[:1].isspace() and line.strip()]) or 1)
     if busy := re.search(r"^[ \t]*scan: (\w+) in progress", pool_text, re.MULTILINE):
         facts["scan"] = busy[1]
+    facts |= _read_open_scrub(pool_text)
     if scrubbed := _read_last_scrub(pool_text):
         facts["scrubbed"] = scrubbed
     if status := re.search(r"^[ \t]*status: (.*(?:\n[ \t]+\S.*)*)", pool_text, re.MULTILINE):
@@ -71,6 +72,14 @@ def _read_last_scrub(pool_text: str) -> str:
             r"^[ \t]*(scan|scrub):", pool_text, re.MULTILINE)  # fmt: skip
         return "none" if is_silent else ""
     return scan[2].strip() if scan[2] else scan[1].rpartition(" ")[2].replace("requested", "none")
+
+
+def _read_open_scrub(pool_text: str) -> dict[str, str]:
+    """When a scrub that has not ended was started, and since when it is paused."""
+    patterns = {"scrub_paused": r"^[ \t]*scan: scrub paused since (\S.*)$",
+                "scrub_started": r"^[ \t]*scan: scrub in progress since (\S.*)$"}  # fmt: skip
+    matches = {name: re.search(pattern, pool_text, re.MULTILINE) for name, pattern in patterns.items()}
+    return {name: match[1].strip() for name, match in matches.items() if match}
 
 
 def _read_properties(text: str, pool: str) -> dict[str, str]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.check_scrubs import find_scrub_faults
@@ -15,6 +15,8 @@ from sonde.model.units import format_count_with_noun
 _USED_SHARE = 80
 _FRAGMENTED_SHARE = 60
 _GOOD_STATES = ("ONLINE", "AVAIL", "INUSE", "")
+_OFFLINE_STATE, _ABSENT_STATES = re.compile("OFFLINE"), re.compile("UNAVAIL|REMOVED")
+_FAILED_STATES = re.compile("(?!OFFLINE|UNAVAIL|REMOVED).*")
 # Drives that may be missing from a vdev before it loses data.
 _PARITY_BY_VDEV_TYPE = {"raidz": 1, "raidz1": 1, "raidz2": 2, "raidz3": 3, "draid1": 1, "draid2": 2, "draid3": 3}
 # The pool is lost with these; a log or a cache is not.
@@ -108,7 +110,7 @@ def _check_pool_state(pool: ObservedFileSystem) -> Iterator[LayoutFault | Checke
             pool.location,
             f"the pool is {state} {names.removeprefix('; ')}".strip(),
             _describe_remaining_redundancy(pool, sick),
-            "zpool replace the drive that failed",
+            _describe_pool_repair(pool, drives),
             parts=(pool.location, *(drive.name for drive in drives)),
         )
     scan = pool.facts.get("scan", "")
@@ -117,6 +119,23 @@ def _check_pool_state(pool: ObservedFileSystem) -> Iterator[LayoutFault | Checke
             "rebuilding", pool.location, f"the pool is busy: {scan}", "it takes its share of every drive's rate",
             "measure after it has ended (zpool status)",
         )  # fmt: skip
+
+
+def _describe_pool_repair(pool: ObservedFileSystem, drives: Sequence[ObservedVdev]) -> str:
+    """What brings each faulty drive back: one that an administrator took offline did not fail."""
+    offline, absent, failed = (
+        [drive.name for drive in drives if state_pattern.fullmatch(drive.state)]
+        for state_pattern in (_OFFLINE_STATE, _ABSENT_STATES, _FAILED_STATES)
+    )
+    texts = [f"zpool online {pool.location} {' '.join(offline)}, which somebody took offline (zpool offline)"] * bool(
+        offline
+    )
+    if absent:
+        texts.append(f"look for {' '.join(absent)} (slot, cable, lsblk): zpool online it when it is back, else"
+                     " zpool replace it")  # fmt: skip
+    if failed or not drives:
+        texts.append("zpool replace the drive that failed")
+    return "; ".join(texts)
 
 
 def _describe_drive(drive: ObservedVdev) -> str:

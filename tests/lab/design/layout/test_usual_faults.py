@@ -111,3 +111,13 @@ def test_remedies_that_make_storage_again_save_the_data_first() -> None:
     assert len(remedies) > 10
     careful = re.compile(r"save|empty|copy the files|never make|before you|is restored|holds nothing|csmadd", re.I)
     assert [remedy for remedy in remedies if not careful.search(remedy)] == []
+
+
+@pytest.mark.parametrize(("state", "remedy"), [
+    ("OFFLINE", "zpool online tank sdbb, which somebody took offline (zpool offline)"),
+    ("REMOVED", "look for sdbb (slot, cable, lsblk): zpool online it when it is back, else zpool replace it"),
+    ("FAULTED", "zpool replace the drive that failed"),
+])  # fmt: skip
+def test_remedy_of_a_degraded_pool_fits_the_state(state: str, remedy: str) -> None:
+    (fault,) = find_faults(("zpool", "sdbb    ONLINE ", f"sdbb    {state} "))
+    assert (fault.kind, fault.remedy) == ("degraded", remedy)

@@ -151,15 +151,20 @@ def observe_array_layouts(view: PlanView, key: Key) -> Iterator[Observation]:
 
 
 def observe_array_spares(view: PlanView, key: Key) -> Iterator[Observation]:
-    """Arrays may share spares, so all are counted together; a spare that took over is used in its array."""
+    """Arrays may share spares, so all are counted together; a spare that took over is used in its array. Where no array
+    has a spare of another one, those that lack spares are named."""
     commands = group_by_command(view.written)
     planned_arrays = list_planned_arrays(commands.values())
     arrays = [array for array in view.list_arrays() if array.settings.get("spares", "").isdigit()]
-    local = planned_arrays
+    local, pairs = planned_arrays, pair_arrays(view.storage, planned_arrays)
     if len(arrays) < len(planned_arrays):
         # the plan has further arrays on other servers
-        pairs = pair_arrays(view.storage, planned_arrays)
         arrays = [array for array in arrays if array.name in pairs]
+        local = [pairs[array.name] for array in arrays]
+    surplus = {array.name: int(array.settings["spares"]) - int(pairs[array.name].options.get(key, "0"))
+               for array in arrays if array.name in pairs}  # fmt: skip
+    if len(surplus) == len(arrays) and min(surplus.values(), default=0) < 0 and max(surplus.values()) <= 0:
+        arrays = [array for array in arrays if surplus[array.name] < 0]
         local = [pairs[array.name] for array in arrays]
     count = sum(int(array.settings["spares"]) for array in arrays)
     planned = sum(int(each.options.get(key, "0")) for each in local)

@@ -59,11 +59,12 @@ def test_spare_of_array_that_outputs_lack_is_reported() -> None:
     assert "but of that for /dev/md1" in fault.problem
 
 
-def test_absent_spare_is_reported_by_its_planned_path() -> None:
+def test_absent_spare_is_reported_with_its_array() -> None:
     arrays = [PrintedArray("md0", FIRST, [12]), PrintedArray("md1", SECOND)]
     faults = check_arrays(arrays, describe_arrays(), conf=GROUPS.format(" spare-group=all")).faults
-    assert [fault.problem for fault in faults] == [
-        "number of spares: 1 (without /dev/disk/by-path/pci-0000:3b:00.0-sas-phy13-lun-0); planned is 2"]  # fmt: skip
+    assert [(fault.location, fault.problem) for fault in faults] == [
+        ("md1", "number of spares: 0 (without /dev/disk/by-path/pci-0000:3b:00.0-sas-phy13-lun-0); planned is 1")
+    ]
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ def check_layout(
     for file_system in observed_storage.file_systems:
         own_plan = planned_layout if file_system in planned else None
         results += _check_file_system(observed_storage, file_system, own_plan)
-        unknown += _list_unchecked_items(observed_storage, file_system, own_plan)
+        unknown += _list_unchecked_items(observed_storage, file_system, own_plan, has_plan=planned_layout is not None)
     unused = list_unused_drives(observed_storage)
     for disk in observed_storage.disks.values():
         results += find_disk_faults(observed_storage, disk, is_used=disk.name not in unused)
@@ -149,8 +149,19 @@ def _has_parity_below(observed_storage: ObservedStorage, file_system: ObservedFi
     return not levels or any(level in ("raid4", "raid5", "raid6") for level in levels)
 
 
+def _lies_on_mirrors(observed_storage: ObservedStorage, file_system: ObservedFileSystem) -> bool:
+    """Whether all arrays below are mirrors, which have no stripe."""
+    disk = find_top_disk(observed_storage, file_system)
+    levels = [inner.level for inner in observed_storage.iterate_disks_below(disk.name) if inner.level] if disk else []
+    return bool(levels) and set(levels) <= {"raid1", "linear"}
+
+
 def _list_unchecked_items(
-    observed_storage: ObservedStorage, file_system: ObservedFileSystem, planned_layout: FileSystemLayout | None
+    observed_storage: ObservedStorage,
+    file_system: ObservedFileSystem,
+    planned_layout: FileSystemLayout | None,
+    *,
+    has_plan: bool,
 ) -> Iterator[str]:
     if file_system.kind == "ldiskfs":
         return  # the plan compares it by the label of its target
@@ -158,11 +169,12 @@ def _list_unchecked_items(
         yield text
     if file_system.kind in _STRIPED and file_system.unit is None:
         yield f"the stripe unit of {file_system.location}"
-    if file_system.kind in _STRIPED and find_stripe_below(observed_storage, file_system, planned_layout) == (
-        None,
-        None,
-    ):
-        yield f"the RAID stripe below {file_system.location}: no disk reports it; give the system file with --plan"
+    stripe = find_stripe_below(observed_storage, file_system, planned_layout)
+    if file_system.kind in _STRIPED and stripe == (None, None) and not _lies_on_mirrors(observed_storage, file_system):
+        advice = "; give the system file with --plan"
+        if has_plan:
+            advice = ", and the plan has none" if planned_layout is not None else ", and it is not in the plan"
+        yield f"the RAID stripe below {file_system.location}: no disk reports it{advice}"
 
 
 def _check_file_system(

@@ -258,6 +258,8 @@ def list_device_settings(
     ahead = max(_LEAST_AHEAD, _WIDTHS_AHEAD * (layout.width or block_device.stripe_width_bytes or 0))
     top = {} if is_pool else {"queue/read_ahead_kb": str(ahead // KIB)}
     done: set[str] = set()
+    parts_of_luns = {part.id for lun in block_device.iterate_top_down() if lun.kind == "luns"
+                     for part in lun.iterate_top_down()}  # fmt: skip
     for device in block_device.iterate_top_down():
         if device.kind == "slices":
             continue  # a partition has the queue of its disk
@@ -274,7 +276,8 @@ def list_device_settings(
             settings["device/queue_depth"] = str(int(device.table.queue_depth))
         geometry = device.raid_geometry
         is_array = device.kind == "raid_groups" and geometry is not None and geometry.parity
-        if is_array and not is_pool and not _is_under_controller(device) and not list_declustered_pools(device):
+        is_array = is_array and device.id not in parts_of_luns and not _is_under_controller(device)
+        if is_array and not is_pool and not list_declustered_pools(device):
             settings["md/stripe_cache_size"] = "8192"
             settings["md/group_thread_cnt"] = _PARITY_THREADS
         if settings and device.id not in done:

@@ -149,6 +149,18 @@ def test_pool_sets_no_queue_of_an_array() -> None:
     assert not any(name.startswith("md/") or "read_ahead" in name for setting in settings for name in setting)
 
 
+def test_raid_group_of_a_lun_without_controller_is_no_md() -> None:
+    document = build_lun_system(file_systems=[make_requirement("fs", "scratch", "xfs", capacity="4 GB")])
+    for group in document["raid_groups"]:
+        group.pop("controller")
+    for lun in document["luns"]:
+        lun["controller"] = "ca"
+    (script,) = make_layout_scripts(plan_layout(make_system(document, "made.toml"))).values()
+    settings = {tokens[1] for tokens in find_commands(script, "queue ")}
+    assert "queue/scheduler" in settings
+    assert not any(setting.startswith("md/") for setting in settings)
+
+
 def test_stated_queue_depth_of_luns_is_set() -> None:
     document = build_lun_system(file_systems=[make_requirement("fs", "scratch", "xfs", capacity="4 GB")])
     for lun in document["luns"]:

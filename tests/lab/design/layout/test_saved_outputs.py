@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -132,6 +133,10 @@ def test_outputs_of_several_tools_are_joined(tmp_path: Path) -> None:
     alone = check_layout(read_files([paths[2]])).unknown
     assert any("the RAID stripe below /home" in text for text in alone)
     assert not any("the RAID stripe below" in text for text in check_layout(read_files(paths)).unknown)
+    paths[1].write_text(outputs["mdadm md6"].replace("raid5", "raid1"), encoding="utf-8")
+    lsblk = re.sub(r', "min-io": \d+, "opt-io": \d+', "", outputs["lsblk"]).replace("raid5", "raid1")
+    paths[0].write_text(lsblk, encoding="utf-8")
+    assert not any("RAID stripe" in text for text in check_layout(read_files(paths)).unknown), "mirrors have no stripe"
 
 
 def test_array_is_identified_by_name_and_by_number(tmp_path: Path) -> None:

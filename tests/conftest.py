@@ -161,7 +161,8 @@ def tmp_path(
     name = re.sub(r"\W", "_", request.node.name)[:30]
     test_path = request.path.relative_to(HERE).as_posix()
     if memory_folder is None or not test_path.startswith(IN_MEMORY) or test_path in ON_DISK:
-        yield tmp_path_factory.mktemp(name)
+        # mktemp() of pytest lists the folders of all earlier tests.
+        yield Path(tempfile.mkdtemp(prefix=f"{name}-", dir=tmp_path_factory.getbasetemp()))
         return
     failures = request.session.testsfailed
     path = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=memory_folder))

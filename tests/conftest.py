@@ -34,6 +34,8 @@ SERIAL = (
     "lab/model/system/test_large_sites.py",
     "together/test_slowdown_detection.py",
 )
+# Of the serial tests, those that mostly wait for paced packets in network namespaces; the others run next to them.
+SERIAL_NETWORK = ("lab/design/routes/test_health.py", "lab/design/routes/test_path_latency.py")
 # The lab stores its files with a sync for each; a disk would take a fifth of the processor time of its tests, and most
 # of their waiting.
 IN_MEMORY = ("lab/",)
@@ -112,7 +114,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """With `--dist loadfile`: hands out files, those of DIVIDED test by test and those of TOGETHER as one."""
+    """With `--dist loadfile`: hands out files, those of DIVIDED test by test, those of RUN_IN_ONE_WORKER as one and the
+    serial tests in two groups."""
     if config.getvalue("dist") != "loadfile":
         return None
     from xdist.scheduler import LoadFileScheduling
@@ -120,6 +123,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class FileOrTestScheduling(LoadFileScheduling):  # type: ignore[misc]  # xdist states no types
         def _split_scope(self, nodeid: str) -> str:
             test_path = nodeid.split("::", 1)[0]
+            if config.option.markexpr == "serial":
+                return "network" if test_path.endswith(SERIAL_NETWORK) else "others"
             if test_path.endswith(DIVIDED):
                 return nodeid
             return "together" if test_path.endswith(RUN_IN_ONE_WORKER) else test_path

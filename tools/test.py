@@ -2,9 +2,9 @@
 """Runs all tests, says why some were skipped and ends with one line that counts them.
 
 Usage: .venv/bin/python tools/test.py BUILD_TREE [pytest arguments]. The C++ tests are those of a built CMake tree, the
-Python tests those of tests/: first those that may run side by side, then those that compare times, one at a time
-(tests/conftest.py). All run even when some fail. Exit code 0 when every test passed or was skipped with a reason,
-1 when one failed or when C++ or Python ran nothing.
+Python tests those of tests/: first those that may run side by side, then those that compare times, one at a time, next
+to those of them that wait for a network (tests/conftest.py). All run even when some fail. Exit code 0 when every test
+passed or was skipped with a reason, 1 when one failed or when C++ or Python ran nothing.
 """
 
 from __future__ import annotations
@@ -126,10 +126,12 @@ def main() -> int:
     with compile_tests_in_background(pytest):
         cpp = run_tests([*ctest, "--output-junit", str(cpp_file)], cpp_file)
     # More workers than cores: many of these tests wait for a process or a disk.
-    parallel = ["-m", "not serial", "-n", str(2 * (os.cpu_count() or 1)), "--dist", "loadfile"]
-    parallel.append("--no-loadscope-reorder")  # in the order of tests/conftest.py
-    python = run_tests([*pytest, *parallel, f"--junitxml={beside_file}"], beside_file)
-    python += run_tests([*pytest, "-m", "serial", f"--junitxml={alone_file}"], alone_file)
+    in_our_order = ["--dist", "loadfile", "--no-loadscope-reorder"]  # that of tests/conftest.py
+    cores = os.cpu_count() or 1
+    parallel = ["-m", "not serial", "-n", str(2 * cores), *in_our_order, f"--junitxml={beside_file}"]
+    python = run_tests([*pytest, *parallel], beside_file)
+    serial = ["-m", "serial", "-n", str(min(2, cores)), *in_our_order, f"--junitxml={alone_file}"]
+    python += run_tests([*pytest, *serial], alone_file)
     for reason, times in (count_skip_reasons(beside_file) + count_skip_reasons(alone_file)).most_common():
         print(f"skipped {times:4d}: {reason}")
     good = cpp.good and python.good

@@ -17,6 +17,7 @@ from sonde.design.layout.check_disks import find_disk_faults
 from sonde.design.layout.check_drives import find_drive_faults
 from sonde.design.layout.check_fstab import find_fstab_faults
 from sonde.design.layout.check_inodes import find_inode_faults, find_planned_inode_faults
+from sonde.design.layout.check_map_sizes import find_map_size_faults
 from sonde.design.layout.check_mounts import find_covered_mounts, find_mount_faults
 from sonde.design.layout.check_objects import find_object_faults
 from sonde.design.layout.check_path_use import find_bypassed_maps
@@ -34,6 +35,7 @@ from sonde.design.layout.check_superblocks import find_superblock_faults
 from sonde.design.layout.check_target_devices import find_shared_devices
 from sonde.design.layout.check_target_servers import find_unknown_targets
 from sonde.design.layout.check_targets import find_target_faults, select_clients
+from sonde.design.layout.check_volume_copies import find_copied_volumes
 from sonde.design.layout.check_volumes import find_volume_faults
 from sonde.design.layout.check_written import find_written_faults, list_not_compared
 from sonde.design.layout.device_use import list_unused_drives
@@ -88,7 +90,8 @@ def check_layout(
     results += find_peer_faults(observed_storage)
     lustre = observed_storage.file_systems if target_results is None else select_clients(observed_storage.file_systems)
     results += find_attribute_differences(observed_storage, lustre)
-    results += find_bypassed_maps(observed_storage)
+    results += [*find_bypassed_maps(observed_storage), *find_copied_volumes(observed_storage)]
+    results += find_map_size_faults(observed_storage)
     results += find_volume_faults(observed_storage)
     results += find_drive_faults(observed_storage)
     results += find_superblock_faults(observed_storage)

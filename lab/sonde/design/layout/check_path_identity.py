@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.faults import LayoutFault
@@ -16,6 +16,7 @@ from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage
 _ATTRIBUTES = ("wwn", "serial")
 # The first half of a WWN of 16 bytes, which old versions of lsblk print: it is that of the array, not of the LUN.
 _SHORT_WWN_PATTERN = re.compile(r"6[0-9a-f]{15}")
+_WWN_PATTERN = re.compile(r"[0-9a-f]{16}|[0-9a-f]{32}")
 _KIND = "path to another LUN"
 _COST = "what is written through it overwrites the other LUN, and reads return its data"
 
@@ -27,9 +28,13 @@ def find_foreign_paths(observed_storage: ObservedStorage) -> Iterator[LayoutFaul
         paths = [observed_storage.disks[path.name] for path in disk.paths if path.name in observed_storage.disks]
         for attribute in _ATTRIBUTES:
             values = {path.name: _read_value(path, attribute) for path in paths if path.settings.get(attribute)}
+            map_name = disk.settings.get("name") or disk.name
+            if attribute == "wwn" and _is_map_of_another_lun(observed_storage, disk, set(values.values())):
+                yield CheckedItem(f"{attribute} of paths of {map_name}", disk.name)
+                yield _report_changed_lun(observed_storage, disk, map_name, next(iter(values.values())))
+                break
             if len(values) < 2:
                 continue
-            map_name = disk.settings.get("name") or disk.name
             yield CheckedItem(f"{attribute} of paths of {map_name}", disk.name)
             if len(set(values.values())) > 1:
                 yield from _describe_foreign_paths(observed_storage, disk, map_name, attribute, values)
@@ -38,6 +43,29 @@ def find_foreign_paths(observed_storage: ObservedStorage) -> Iterator[LayoutFaul
                 next(iter(values.values()))
             ):  # fmt: skip
                 break
+
+
+def _is_map_of_another_lun(observed_storage: ObservedStorage, disk: ObservedDisk, path_identities: Set[str]) -> bool:
+    """Whether all paths of a map have one WWN, and it is another one than that of the map."""
+    map_identity = read_identity(disk, observed_storage.disks)
+    identities = {map_identity, *path_identities}
+    return len(path_identities) == 1 and len(identities) == 2 and all(
+        _WWN_PATTERN.fullmatch(identity) and len(identity) == len(map_identity) for identity in identities)  # fmt: skip
+
+
+def _report_changed_lun(
+    observed_storage: ObservedStorage, disk: ObservedDisk, map_name: str, path_identity: str
+) -> LayoutFault:
+    owner = _find_map_name(observed_storage, path_identity)
+    return LayoutFault(
+        _KIND, disk.name,
+        f"all paths of {map_name} have the wwn {f'of {owner}, ' if owner else ''}{path_identity}; the WWID of"
+        f" {map_name} is {read_identity(disk, observed_storage.disks)}: the array maps another LUN there now",
+        "what is written to the map overwrites the other LUN, and reads return its data",
+        f"stop all writes to {map_name} and unmount it, undo the change of the mapping on the array or remove the map"
+        f" (multipath -f {map_name}) and scan again, and check the file systems of both LUNs before they are mounted",
+        _ATTRIBUTES, (disk.name, *(path.name for path in disk.paths)),
+    )  # fmt: skip
 
 
 def _read_value(path: ObservedDisk, attribute: str) -> str:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 
 import pytest
 from planted_layout_faults import check_outputs, make_server_outputs
@@ -15,7 +16,9 @@ _PATHS = {"lun0": "sdxa sdya", "lun1": "sdxb sdyb"}
 _DELETION = "/device/delete"
 
 
-def find_path_faults(changes: dict[str, dict[str, str]], *, are_maps_identified: bool = True) -> list[LayoutFault]:
+def find_path_faults(
+    changes: Mapping[str, Mapping[str, object]], *, are_maps_identified: bool = True
+) -> list[LayoutFault]:
     maps, disks = "", []
     for number, (name, paths) in enumerate(_PATHS.items(), start=10):
         first, second = paths.split()
@@ -27,7 +30,7 @@ def find_path_faults(changes: dict[str, dict[str, str]], *, are_maps_identified:
             f"  `- 3:0:0:{number} {second} 66:{number} active ready running\n"
         )
         disks += [{"name": path, "type": "disk", "size": 10 << 40, "wwn": f"0x{_WWNS[name]}", "serial": name}
-                  | changes.get(path, {}) for path in (first, second)]  # fmt: skip
+                  | dict(changes.get(path, {})) for path in (first, second)]  # fmt: skip
     outputs = {"multipath": maps, "lsblk": json.dumps({"blockdevices": disks})}
     return list(check_outputs(make_server_outputs() | outputs).faults)
 
@@ -55,9 +58,27 @@ def test_serial_numbers_of_controllers_with_one_wwn_are_accepted() -> None:
 
 @pytest.mark.parametrize("wwn", ["", "0x600a098000b0f4c2"], ids=["absent", "of the array"])
 def test_serial_numbers_decide_where_no_wwn_separates_luns(wwn: str) -> None:
-    changes = {path: {"wwn": wwn} for paths in _PATHS.values() for path in paths.split()}
+    changes: dict[str, dict[str, object]] = {path: {"wwn": wwn} for paths in _PATHS.values() for path in paths.split()}
     assert find_path_faults(changes) == []
     changes["sdya"]["serial"] = "lun1"
     (fault,) = find_path_faults(changes)
     assert (fault.kind, fault.location) == ("path to another LUN", "dm-10")
     assert _DELETION not in fault.remedy
+
+
+def test_map_of_another_lun_is_reported() -> None:
+    changes = {path: {"wwn": f"0x{_WWNS['lun1']}", "serial": "lun1"} for path in _PATHS["lun0"].split()}
+    (fault,) = find_path_faults(changes)
+    assert (fault.kind, fault.location) == ("path to another LUN", "dm-10")
+    assert "all paths of lun0 have the wwn of lun1" in fault.problem
+    assert _DELETION not in fault.remedy
+
+
+@pytest.mark.parametrize(("map_size", "kinds"), [
+    (10 << 40, []), (9 << 40, ["map smaller than its LUN"]), (11 << 40, ["map larger than its LUN"])])  # fmt: skip
+def test_size_of_a_map_is_that_of_its_lun(map_size: int, kinds: list[str]) -> None:
+    top = {"name": "lun0", "kname": "dm-10", "type": "mpath", "size": map_size}
+    changes = {path: {"kname": path, "children": [top]} for path in _PATHS["lun0"].split()}
+    faults = find_path_faults(changes)
+    assert [fault.kind for fault in faults] == kinds
+    assert all(fault.location == "dm-10" for fault in faults)

@@ -133,6 +133,28 @@ def read_pvs_json(output_text: str, output_origin: str) -> ObservedStorage:
     return ObservedStorage(disks=disks)
 
 
+_WARNING_PATTERN = re.compile(r"^[ \t]*WARNING: (\S.*)$", re.MULTILINE)
+_UNUSED_PATTERN = re.compile(r"Not using device /dev/(?:\S+/)?(\S+) for PV (\S+?)\.?$")
+_PREFERRED_PATTERN = re.compile(r"PV (\S+) prefers device /dev/(?:\S+/)?(\S+) because")
+
+
+def read_lvm_warnings(output_text: str, output_origin: str) -> ObservedStorage:
+    """Parses what pvs and lvs print on standard error: which devices hold a physical volume that LVM uses on another
+    device. Other warnings are lines that were not parsed."""
+    disks: dict[str, ObservedDisk] = {}
+    unread: list[str] = []
+    for text in _WARNING_PATTERN.findall(output_text):
+        if match := _UNUSED_PATTERN.match(text):
+            name, settings = match[1], {"unused_volume": match[2]}
+        elif match := _PREFERRED_PATTERN.match(text):
+            name, settings = match[2], {"preferred_volume": match[1]}
+        else:
+            unread.append(f"WARNING: {text.strip()}")
+            continue
+        disks[name] = ObservedDisk(name, settings=settings, origin=output_origin)
+    return ObservedStorage(disks=disks, unread=tuple(dict.fromkeys(unread)))
+
+
 def read_dmsetup_table(output_text: str, output_origin: str) -> ObservedStorage:
     """Parses dmsetup table: the targets of each mapped device, in the order of their start, and the devices below by
     their numbers, which `join_observations` replaces by names."""

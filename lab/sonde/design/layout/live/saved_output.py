@@ -125,6 +125,8 @@ def read_collector_output(output_text: str, output_origin: str) -> ObservedStora
     empty, silent_drives = list[str](), list[str]()
     for mark, following in zip(marks, [*marks[1:], None], strict=True):
         part = output_text[mark.end() : following.start() if following else len(output_text)].strip("\n")
+        if mark[1].startswith(("lvs ", "pvs ")):
+            storage = merge_observations(storage, lvm_output.read_lvm_warnings(part, f"{output_origin}, {mark[1]}"))
         if "json" in mark[1]:
             part = _cut_json(part)
         if _is_empty_output(mark[1], part):

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares the size of multipath maps with that of their paths: a LUN that grew or shrank while its map is in use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.faults import LayoutFault
+from sonde.design.layout.live.observations import ObservedStorage
+from sonde.model.units import format_bytes
+
+
+def find_map_size_faults(observed_storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
+    """Maps that are smaller or larger than all of their paths. Paths of unequal size are another fault."""
+    disks = observed_storage.disks
+    for disk in disks.values():
+        sizes = {disks[path.name].size for path in disk.paths if path.name in disks}
+        size = next(iter(sizes), None)
+        if disk.kind != "multipath" or disk.size is None or size is None or len(sizes) != 1:
+            continue
+        yield CheckedItem("the size of a map", disk.name)
+        name = disk.settings.get("name") or disk.name
+        if disk.size < size:
+            yield LayoutFault(
+                "map smaller than its LUN", disk.name,
+                f"{name} has {format_bytes(disk.size)}, its paths have {format_bytes(size)}: the LUN has grown",
+                "the new capacity is not used, and the map may fail to load again",
+                f"multipathd resize map {name}, then pvresize or the tool of the file system (xfs_growfs, resize2fs)",
+                ("size",),
+            )  # fmt: skip
+        elif disk.size > size:
+            yield LayoutFault(
+                "map larger than its LUN", disk.name,
+                f"{name} has {format_bytes(disk.size)}, its paths have {format_bytes(size)}: the LUN was made smaller",
+                "requests beyond its end fail: data is lost or was never written",
+                "give the LUN its former size on the array before anything is written, then check the file system",
+                ("size",),
+            )  # fmt: skip

@@ -17,6 +17,10 @@ from sonde.design.routes.host_tables import (
 
 # The first line of a link: its name, the device below it, its flags and what follows them.
 _FIRST_LINE_PATTERN = re.compile(r"^\d+: ([^:@\s]+)(?:@([^:\s]+))?: <([A-Z,_\d-]*)>(.*)$", re.MULTILINE)
+# The line above counters: the direction and the columns.
+_COUNTER_HEAD_PATTERN = re.compile(r"\s+([RT]X(?: errors)?):\s+(.*)")
+_PLAIN_COUNTERS = ("bytes", "packets", "errors", "dropped", "mcast", "collsns")
+_COUNTER_NAMES = {"overrun": "over"}
 
 
 def parse_address_output(output_text: str) -> HostTables:
@@ -25,7 +29,16 @@ def parse_address_output(output_text: str) -> HostTables:
     details = {name: _parse_first_line(flags.split(","), parent, more) for name, parent, flags, more in heads}
     addresses, address_devices, address_details = [], list[tuple[str, str]](), dict[str, AddressDetails]()
     transport_modes: dict[str, str] = {}
+    counter_names: list[str] = []
     for device, line in _iterate_lines_of_links(output_text):
+        if counter_head := _COUNTER_HEAD_PATTERN.match(line):  # printed by `ip -s addr`
+            counter_names = _list_counter_names(counter_head[1], counter_head[2])
+        elif counter_names and device in details:
+            counts = dict(
+                zip(counter_names, (int(number) for number in line.split() if number.isdigit()), strict=False)
+            )
+            details[device] = replace(details[device], counters={**details[device].counters, **counts})
+            counter_names = []
         if mode := re.match(r"\s+ipoib\b.*\bmode (\w+)", line):  # printed by `ip -d addr`
             transport_modes[device] = mode[1]
         if address := re.match(r"\s+inet6? (\S+)(.*)", line):
@@ -47,6 +60,14 @@ def parse_address_output(output_text: str) -> HostTables:
         address_details=address_details,
         link_details=details,
     )
+
+
+def _list_counter_names(direction: str, columns: str) -> list[str]:
+    """The kernel's names of the counters below a line such as "RX:  bytes packets errors dropped  missed   mcast"."""
+    is_error_line = direction.endswith("errors")
+    names = [name if name in _PLAIN_COUNTERS and not is_error_line else f"{_COUNTER_NAMES.get(name, name)}_errors"
+             for name in columns.split()]  # fmt: skip
+    return [f"{direction[:2].lower()}_{name}" for name in names]
 
 
 def _iterate_lines_of_links(output_text: str) -> Iterator[tuple[str, str]]:
@@ -85,16 +106,21 @@ def _add_link_line(link_details: LinkDetails, link_line: str) -> LinkDetails:
     elif re.match(r"\s+bond(_slave)? ", link_line):
         number = _find_following_word(link_line, "ad_aggregator(?:_id)?")
         failures = _find_following_word(link_line, "link_failure_count")
+        state = _find_following_word(link_line, "ad_actor_oper_port_state")
         link_details = replace(
             link_details,
             aggregator=int(number) if number.isdigit() else None,
             lacp_partner=_find_following_word(link_line, "ad_partner_mac"),
             has_port_failed=_find_following_word(link_line, "mii_status") == "DOWN",
             link_failures=int(failures) if failures.isdigit() else None,
+            lacp_state=int(state) if state.isdigit() else None,
         )
         if mode := re.match(r"\s+bond mode (\S+) miimon (\d+)", link_line):
             is_watching = mode[2] != "0" or _find_following_word(link_line, "arp_interval") not in ("", "0")
-            link_details = replace(link_details, kind="bond", bond_mode=mode[1], watches_ports=is_watching)
+            options = dict(re.findall(r"\b([a-z_]+) (\S+)", link_line.partition(" mode ")[2].partition(" ")[2]))
+            link_details = replace(
+                link_details, kind="bond", bond_mode=mode[1], watches_ports=is_watching, bond_options=options
+            )
     if sizes := re.search(r"\bgso_max_size (\d+) gso_max_segs (\d+)", link_line):
         link_details = replace(link_details, gso_bytes=int(sizes[1]), gso_segments=int(sizes[2]))
     return link_details

@@ -28,8 +28,7 @@ _IP_MEMBERS = ("rules", "routes", "addresses", "settings", "options", "neighbors
 _OTHER_LNET = ("LNet of the other hosts",)
 _NO_CONFIGURATION = "configuration files, which set all this again at the next start"
 _LINK_ADDRESSES = "whether the link addresses of neighbors are those of their interfaces"
-_NEVER_EXAMINED = ("names of hosts (/etc/hosts, DNS)", "hash policies of bonds",
-                   "offloads, rings and pause frames (ethtool)",
+_NEVER_EXAMINED = ("names of hosts (/etc/hosts, DNS)", "offloads, rings and pause frames (ethtool)",
                    "firewalls (nft, iptables)", "RDMA (ports, priorities and flow control of RoCE)")  # fmt: skip
 
 
@@ -134,7 +133,7 @@ def _list_not_given(host_tables: HostTables, other_tables: HostTables | None) ->
     if any(details.kind == "bond" or details.is_bond_port for details in host_tables.link_details.values()) and not any(
         details.bond_mode for details in host_tables.link_details.values()
     ):
-        policies = (*policies, "modes of bonds (ip -d addr)")
+        policies = (*policies, "modes and options of bonds (ip -d addr)")
     has_aggregators = all(details.aggregator is not None for details in bond_ports)
     return (
         *neighbors,

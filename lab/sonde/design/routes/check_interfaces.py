@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator
 
 from sonde.design.checked_items import CheckedItem
+from sonde.design.routes.check_bonds import find_bond_option_faults, find_bond_port_faults
+from sonde.design.routes.check_counters import find_counter_faults
 from sonde.design.routes.fabric import FabricSide, is_address_in_ranges
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import LOOPBACK, AddressDetails, HostTables, LinkDetails
@@ -22,16 +24,12 @@ from sonde.design.routes.link_usability import (
 from sonde.model.units import format_count_with_noun
 
 _FEW_PACKETS = 32
-# A bond loses the link of a port when its switch starts again; one that loses it more often has another reason.
-_MANY_LINK_FAILURES = 10
 _FEW_GSO_BYTES = 16384
 _FEW_GSO_SEGMENTS = 8
 _LIMITING_QUEUES = ("netem", "tbf", "noop")
 _NARROW_SCOPES = ("host", "link")
 # The highest bit of a partition key of InfiniBand.
 _FULL_MEMBER = 0x8000
-# Modes of bonds that send packets of one connection by several ports.
-_SPREADING_MODES = ("balance-rr", "broadcast")
 
 
 def find_interface_faults(host_view: HostView, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
@@ -58,6 +56,8 @@ def find_interface_faults(host_view: HostView, host_tables: HostTables) -> Itera
     missing = "is missing" if has_rules else "and its rules are missing"
     for text in host_tables.addresses or ():
         address = ipaddress.ip_interface(text)
+        if address.is_link_local and address.version == host_view.fabric.version == 6:
+            yield from _check_link_local_address(device, str(address.ip), host_tables)
         if not is_address_in_ranges(side.ranges, str(address.ip)):
             continue
         yield from find_address_faults(str(address.ip), host_tables)
@@ -111,6 +111,16 @@ def find_faults_below(device_name: str, host_tables: HostTables) -> Iterator[Rou
                 f"{device_name} has the VLAN {details.vlan}, not {number}: its packets reach another network",
                 f"ip link del {device_name}, then make it with id {number}, or correct its name",
             )  # fmt: skip
+    prefix = device_name.rpartition(".")[0]
+    if details is not None and details.vlan is not None and prefix != details.parent and prefix in host_tables.links:
+        parent = host_tables.link_details.get(details.parent)
+        is_port = parent is not None and parent.master == prefix
+        yield RouteFault(
+            "VLAN on another device", device_name,
+            f"{device_name} is on {details.parent}, not on {prefix}"
+            + (f", of which {details.parent} is a port: its packets use this port only" if is_port else ""),
+            f"ip link del {device_name}, then ip link add link {prefix} name {device_name} type vlan id {details.vlan}",
+        )  # fmt: skip
     if details is not None and details.vlan_protocol == "802.1ad":
         yield RouteFault(
             "another VLAN", device_name,
@@ -128,9 +138,21 @@ def find_faults_below(device_name: str, host_tables: HostTables) -> Iterator[Rou
                 f"ip link set {lower} mtu {mtu}",
             )  # fmt: skip
     for bond in (device_name, *below):
-        yield from _check_bond_ports(bond, host_tables)
+        yield from find_bond_port_faults(bond, host_tables)
         for port in list_bond_ports(bond, host_tables):
             yield from find_device_faults(port, host_tables)
+
+
+def _check_link_local_address(device: str, address: str, host_tables: HostTables) -> Iterator[RouteFault]:
+    """A link-local address of the interface that another machine has too, as clones with one link address."""
+    details = host_tables.address_details.get(address, AddressDetails())
+    if device in host_tables.address_devices.get(address, ()) and details.is_duplicate:
+        yield RouteFault(
+            "address not usable", f"{device}: {address}",
+            f"another machine on the link of {device} has {address} too (dadfailed), so probably the link address of"
+            f" {device}: switches send the packets of both to one of them",
+            "give one of both machines another link address",
+        )  # fmt: skip
 
 
 def _check_broadcast(
@@ -159,66 +181,6 @@ def _check_further_devices(host_view: HostView, address: str, host_tables: HostT
             f"{', '.join(others)} {'has' if len(others) == 1 else 'have'} {address} too, besides {first}: packets to"
             " the network may leave by either",
             "; ".join(f"ip addr del {address} dev {device}" for device in others),
-        )  # fmt: skip
-
-
-def _check_bond_ports(device_name: str, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
-    """Ports of a bond that are down or that it does not use, or that take shorter packets than the bond sends."""
-    yield from _check_aggregators(device_name, host_tables)
-    for port in list_bond_ports(device_name, host_tables):
-        yield CheckedItem("a port of a bond", port)
-        is_down = host_tables.links.get(port) == "down"
-        if is_down or host_tables.link_details[port].has_port_failed:
-            state = "is down" if is_down else "has a link, but the bond calls it down (mii_status)"
-            yield RouteFault(
-                "bond port down", port, f"{port}, a port of {device_name}, {state}: the bond has lost this link",
-                f"ip link set {port} up, or look at the cable and the switch",
-            )  # fmt: skip
-        failures = host_tables.link_details[port].link_failures
-        if failures is not None and failures >= _MANY_LINK_FAILURES:
-            yield RouteFault(
-                "bond port unstable", port,
-                f"{device_name} has lost the link of {port} {failures} times (link_failure_count): connections stall"
-                " each time until they use another port",
-                "look at the cable, the transceiver and the port of the switch (ethtool -S, ethtool -m)",
-            )  # fmt: skip
-        mtu, bond_mtu = host_tables.mtus.get(port), host_tables.mtus.get(device_name)
-        if mtu is not None and bond_mtu is not None and mtu < bond_mtu:
-            yield RouteFault(
-                "MTU mismatch", port,
-                f"{port}, a port of {device_name}, takes packets of {mtu} B, {device_name} {bond_mtu} B",
-                f"ip link set {port} mtu {bond_mtu}",
-            )  # fmt: skip
-
-
-def _check_aggregators(bond: str, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
-    """Ports that LACP has not joined to the links that the bond uses, and a bond whose switch does not speak LACP."""
-    details = host_tables.link_details.get(bond)
-    ports = {
-        port: host_tables.link_details[port].aggregator
-        for port in list_bond_ports(bond, host_tables)
-        if host_tables.links.get(port) != "down" and not host_tables.link_details[port].has_port_failed
-    }
-    numbers = [number for number in ports.values() if number is not None]
-    if details is None or not numbers:
-        return
-    yield CheckedItem("the aggregator of a bond", bond)
-    if details.lacp_partner and not details.lacp_partner.strip("0:"):
-        yield RouteFault(
-            "bond without a partner", bond,
-            f"no switch has answered {bond} by LACP (partner {details.lacp_partner}): it sends by one port only, or by"
-            " none",
-            "make the ports of the switch one port channel with LACP, or choose another mode of the bond",
-        )  # fmt: skip
-        return
-    active = details.aggregator if details.aggregator is not None else max(set(numbers), key=numbers.count)
-    unused = [port for port, number in ports.items() if number is not None and number != active]
-    if unused:
-        yield RouteFault(
-            "bond port not used", ", ".join(unused),
-            f"{', '.join(f'{port} is in aggregator {ports[port]}' for port in unused)}, and {bond} sends by aggregator"
-            f" {active} only: the bond has lost {'this link' if len(unused) == 1 else 'these links'}",
-            "look at the port channel of the switch: LACP joins ports of one channel with one speed",
         )  # fmt: skip
 
 
@@ -290,7 +252,9 @@ def find_device_faults(device_name: str, host_tables: HostTables) -> Iterator[Ro
                 " this host's address do not match it",
                 f"sysctl -w net.ipv6.conf.{device_name}.use_tempaddr=0; ip addr del {address} dev {device_name}",
             )  # fmt: skip
+    yield from find_counter_faults(device_name, host_tables)
     yield from _check_kind(device_name, details)
+    yield from find_bond_option_faults(device_name, host_tables)
     if not details.uses_arp and details.kind != "dummy":
         yield RouteFault(
             "ARP not answered", device_name,
@@ -300,7 +264,7 @@ def find_device_faults(device_name: str, host_tables: HostTables) -> Iterator[Ro
 
 
 def _check_kind(device_name: str, details: LinkDetails) -> Iterator[RouteFault | CheckedItem]:
-    """A device without a port, a partition of InfiniBand, and how a bond uses and watches its ports."""
+    """A device without a port, and a partition of InfiniBand."""
     if details.kind == "dummy":
         yield RouteFault(
             "no network port", device_name,
@@ -310,24 +274,6 @@ def _check_kind(device_name: str, details: LinkDetails) -> Iterator[RouteFault |
     if details.partition_key is not None:
         yield CheckedItem("the partition of an IPoIB interface", device_name)
         yield from _check_partition(device_name, details.partition_key)
-    if details.bond_mode:
-        yield CheckedItem("the mode of a bond", device_name)
-        if details.bond_mode in _SPREADING_MODES:
-            yield RouteFault(
-                "bond mode", device_name,
-                f"{device_name} has the mode {details.bond_mode}: packets of one connection leave by several ports and"
-                " arrive out of order or twice, which TCP takes for losses",
-                f"ip link set {device_name} type bond mode 802.3ad with a port channel of the switch, or mode"
-                " active-backup",
-            )  # fmt: skip
-        if details.watches_ports is False:
-            yield RouteFault(
-                "bond ports not watched", device_name,
-                f"{device_name} looks for dead ports neither by their link nor by ARP (miimon 0, arp_interval 0): it"
-                " sends"
-                " to a port after its cable has failed",
-                f"ip link set {device_name} type bond miimon 100",
-            )  # fmt: skip
 
 
 def _check_partition(device_name: str, partition_key: int) -> Iterator[RouteFault]:

@@ -24,6 +24,10 @@ _FEW_CONNECTIONS = 1 << 16
 # A table of connections that is fuller drops packets at the next burst.
 _MAX_TRACKED_FRACTION = 0.9
 _FEW_CONNECTIONS_OF_HOST = 1 << 12
+# Entries in each chain of the table of connections, by the default of older kernels 4.
+_LONG_CHAIN = 32
+_USUAL_SIZES = {"net.ipv4.tcp_rmem": "4096 131072 16777216", "net.ipv4.tcp_wmem": "4096 16384 16777216"}
+_DEBUG_SETTINGS = ("sunrpc.rpc_debug", "sunrpc.nfs_debug", "sunrpc.nfsd_debug", "sunrpc.nlm_debug")
 _LIMIT_BY_FEATURE = {
     "net.ipv4.tcp_window_scaling": "a connection has at most 64 KiB under way: 64 MB/s at 1 ms",
     "net.ipv4.tcp_sack": "without selective acknowledgments one lost packet repeats all that follow it",
@@ -53,6 +57,13 @@ def find_connection_limits(host_view: HostView, settings: Mapping[str, str]) -> 
                 f"the {direction} buffer of a connection grows to {sizes[2]} B only: it cannot fill a fast path",
                 "set the last number to 16 MiB or more",
             )  # fmt: skip
+        elif sizes != sorted(sizes):
+            yield RouteFault(
+                "wrong order of sizes", f"{name} = {settings[name]}",
+                f"the {direction} buffer begins with {sizes[1]} B, and grows from {sizes[0]} B to {sizes[2]} B: the"
+                " three numbers are the least, the first and the largest size",
+                f"give them in rising order, as {_USUAL_SIZES[name]}",
+            )  # fmt: skip
     retries = _parse_number_or_none(settings.get("net.ipv4.tcp_retries2"))
     if retries is not None and retries < _MIN_ENOUGH_RETRIES:
         yield RouteFault(
@@ -74,6 +85,7 @@ def find_connection_limits(host_view: HostView, settings: Mapping[str, str]) -> 
     yield from find_port_range_faults(settings)
     yield from find_setting_rule_faults(settings, "host", host_view.fabric.version, [host_view.host_class.device])
     yield from _check_tracked_connections(settings, _FEW_CONNECTIONS_OF_HOST)
+    yield from _check_debug_messages(settings)
     yield from _check_hops_and_times(host_view, settings)
     own_side = host_view.own_side
     hosts = sum(len(each.addresses) for each in own_side.classes) + len(host_view.routers_by_gateway)
@@ -152,6 +164,17 @@ def _check_tracked_connections(settings: Mapping[str, str], min_connections: int
                 f"conntrack holds {used} of at most {count} connections: packets of further ones are dropped",
                 f"raise {name}, or let storage traffic pass untracked (raw table, NOTRACK)",
             )  # fmt: skip
+    buckets_name = "net.netfilter.nf_conntrack_buckets"
+    buckets = _parse_number_or_none(settings.get(buckets_name))
+    if count and buckets:
+        yield CheckedItem("a setting", buckets_name)
+        if count > _LONG_CHAIN * buckets:
+            yield RouteFault(
+                "slow table of connections", f"{buckets_name} = {buckets}",
+                f"conntrack searches {count} connections in {buckets} lists, up to {count // buckets} entries for each"
+                " packet",
+                f"set it to {count // 4} or more (module option hashsize of nf_conntrack)",
+            )  # fmt: skip
     if count is not None:
         yield CheckedItem("a setting", name)
         if 0 < count < min_connections:
@@ -159,6 +182,21 @@ def _check_tracked_connections(settings: Mapping[str, str], min_connections: int
                 "few tracked connections", f"{name} = {count}",
                 f"conntrack holds {count} connections: packets of further ones are dropped",
                 "set it to 1048576, or let storage traffic pass untracked (raw table, NOTRACK)",
+            )  # fmt: skip
+
+
+def _check_debug_messages(settings: Mapping[str, str]) -> Iterator[RouteFault | CheckedItem]:
+    """Debugging of RPC and NFS that was left on."""
+    for name in _DEBUG_SETTINGS:
+        value = settings.get(name, "")
+        if not re.fullmatch(r"0x[0-9a-fA-F]+|\d+", value):
+            continue
+        yield CheckedItem("a setting", name)
+        if value.strip("0x"):
+            yield RouteFault(
+                "debug messages on", f"{name} = {value}",
+                "the kernel logs single requests of NFS, which slows a busy client or server down",
+                "set it to 0 (rpcdebug -m MODULE -c all)",
             )  # fmt: skip
 
 

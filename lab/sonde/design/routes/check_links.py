@@ -19,6 +19,7 @@ from sonde.design.routes.link_usability import (
     find_holding_device,
     has_route_through_fabric,
     has_usable_link,
+    is_bond_without_ports,
     is_device_up,
     iterate_on_link_networks,
     list_devices_of_host_class,
@@ -76,7 +77,7 @@ def _check_interface_state(host_view: HostView, host_tables: HostTables, routes_
             f"{describe_child_creation(device, host_tables) or 'look at the driver and its name'}, or correct the"
             f" device in the system file{routes_remedy}",
         )  # fmt: skip
-    elif host_tables.links[device] == "down":
+    elif host_tables.links[device] == "down" and not is_bond_without_ports(device, host_tables):
         yield RouteFault(
             "interface down", device, f"{device} is down: nothing reaches {side.network}",
             f"ip link set {device} up, or look at the cable{routes_remedy}",

@@ -19,6 +19,9 @@ from sonde.design.routes.lnet_records import LnetInterface, LnetPeer
 from sonde.model.units import format_bytes
 
 _BEST_HEALTH = 1000
+# A few messages are dropped at each start of a peer.
+_MIN_DROPPED_MESSAGES = 1000
+_MAX_DROPPED_FRACTION = 1e-3
 # A peer for which so many times its credits wait does not take messages; fewer wait in every burst.
 _STUCK_QUEUE_RATIO = 4
 
@@ -32,6 +35,7 @@ class LnetRule:
     least: int | None = None
     most: int | None = None
     default: int | None = None  # to set it to where the limit is no sound value
+    is_zero_sound: bool = False  # 0 is without a limit
 
 
 _INTERFACE_RULES = (
@@ -41,15 +45,21 @@ _INTERFACE_RULES = (
     LnetRule("concurrent_sends", "so few messages to one peer are sent at a time", least=4),
     LnetRule("ntx", "so few messages are sent at a time", least=256),
 )
+_LEAST_LND_TIMEOUT, _LEAST_TRANSACTION_TIMEOUT = 3, 10
 _GLOBAL_RULES = (
     LnetRule("transaction_timeout", "a message is given up after so many seconds, before a router has failed over",
-             least=10),
+             least=_LEAST_TRANSACTION_TIMEOUT),
     LnetRule("transaction_timeout", "a lost message is noticed after so many seconds", most=600),
-    LnetRule("lnd_timeout", "a slow connection is closed after so many seconds", least=3),
+    LnetRule("lnd_timeout", "a slow connection is closed after so many seconds", least=_LEAST_LND_TIMEOUT),
     LnetRule("retry_count", "a message whose NI or gateway has failed is not sent again by another one", least=1,
              default=2),
     LnetRule("health_sensitivity", "NIs that fail are used as much as others (LNet Health is off)", least=1,
              default=100),
+    LnetRule("router_sensitivity", "gateways are used on when their interfaces fail", least=1, default=100),
+    LnetRule("recovery_interval", "an NI or gateway that failed is asked only after so many seconds whether it works",
+             most=60, default=1),
+    LnetRule("recovery_limit", "an NI or gateway that failed is asked for so many seconds only, and stays unused then",
+             least=300, default=0, is_zero_sound=True),
     LnetRule("drop_asym_route", "messages that arrive by a gateway without a live route of this host are dropped",
              most=0),
 )  # fmt: skip
@@ -75,6 +85,7 @@ def find_tunable_faults(
     values = dict(host_tables.lnet_globals or {})
     if values.get("health_sensitivity") == "0":
         values.pop("retry_count", None)  # LNet sets it to 0 too
+    yield from _check_derived_timeout(values)
     yield from _check_tunable_rules("LNet", "global", values, _GLOBAL_RULES, "lnetctl set")
     if host_tables.is_lnet_routing:
         yield from _check_buffers(host_tables.lnet_buffers or {})
@@ -104,6 +115,16 @@ def _check_interface_tunables(interface: LnetInterface) -> Iterator[RouteFault |
                 f"{interface.nid} has {name} {count} and peer_credits {peer_credits}: {effect}",
                 f"set {name} to fit peer_credits in the options of its LND",
             )  # fmt: skip
+    received, dropped = interface.received_messages, interface.dropped_messages
+    if received is not None and dropped is not None:
+        yield CheckedItem("the dropped messages of an NI", interface.nid)
+        if dropped >= _MIN_DROPPED_MESSAGES and dropped > _MAX_DROPPED_FRACTION * received:
+            yield RouteFault(
+                "LNet messages dropped", interface.origin,
+                f"{interface.nid} has dropped {dropped} messages and received {received}: this host knew no route for"
+                " them, or had no buffer, and their senders wait until their time is over",
+                "look for the reason in the kernel log of this host (dmesg, LNetError)",
+            )  # fmt: skip
     if interface.health is not None:
         yield CheckedItem("the health of an NI", interface.nid)
         if interface.health < _BEST_HEALTH:
@@ -115,12 +136,29 @@ def _check_interface_tunables(interface: LnetInterface) -> Iterator[RouteFault |
             )  # fmt: skip
 
 
+def _check_derived_timeout(values: dict[str, str]) -> Iterator[RouteFault]:
+    """A timeout of the LNDs that retries make short: LNet derives it, (transaction_timeout - 1) / (retry_count + 1).
+    Removes it from the values where it is reported."""
+    names = ("transaction_timeout", "retry_count", "lnd_timeout")
+    transaction, retries, timeout = (_parse_number(values.get(name)) for name in names)
+    if transaction is None or retries is None or timeout is None or timeout >= _LEAST_LND_TIMEOUT:
+        return
+    if timeout == (transaction - 1) // (retries + 1) and transaction >= _LEAST_TRANSACTION_TIMEOUT:
+        del values["lnd_timeout"]
+        yield RouteFault(
+            "LNet tunable", "global",
+            f"LNet has retry_count {retries} and transaction_timeout {transaction}, so lnd_timeout is {timeout}: a slow"
+            " connection is closed after so many seconds",
+            "set retry_count to 2, its default, or raise transaction_timeout (lnetctl set)",
+        )  # fmt: skip
+
+
 def _check_tunable_rules(
     subject: str, output_origin: str, value_by_name: Mapping[str, str], rules: Sequence[LnetRule], remedy_text: str
 ) -> Iterator[RouteFault | CheckedItem]:
     for rule in rules:
         number = _parse_number(value_by_name.get(rule.name))
-        if number is None or number < 0:  # -1 is the default of the LND
+        if number is None or number < 0 or (number == 0 and rule.is_zero_sound):  # -1 is the default of the LND
             continue
         yield CheckedItem("a tunable of LNet", f"{subject} {rule.name}")
         limit = rule.least if rule.least is not None else rule.most

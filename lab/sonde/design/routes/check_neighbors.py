@@ -40,7 +40,7 @@ def find_gateway_faults(host_view: HostView, host_tables: HostTables) -> Iterato
         elif neighbor.state in _FIXED_STATES:
             yield RouteFault(
                 FIXED_NEIGHBOR, neighbor.address,
-                f"the link address of {router} ({neighbor.address}) is fixed to {neighbor.link_address}"
+                f"the link address of {router} ({neighbor.address}) is fixed to {neighbor.link_address or 'no address'}"
                 f" ({neighbor.state}): after its interface is replaced, packets go to the old one",
                 f"ip neigh del {neighbor.address} dev {neighbor.device}",
             )  # fmt: skip

@@ -102,7 +102,9 @@ class LinkDetails:
     that a bond agreed with ("": unknown). `has_port_failed` says that the bond calls its port down (MII). `kind` is the
     kernel's kind of a virtual device ("bond", "dummy"; "": unknown), `bond_mode` the mode of a bond and
     `watches_ports` whether it looks for dead ports (None: unknown), `partition_key` the key of an IPoIB device and
-    `link_failures` how often a bond has lost the link of its port (None: unknown)."""
+    `link_failures` how often a bond has lost the link of its port (None: unknown). `bond_options` are options of a
+    bond by the names of `ip -d link`, `lacp_state` the bits of a port's state in LACP (None: unknown), and `counters`
+    packets and errors by the names of the kernel, as rx_packets and tx_carrier_errors (`ip -s`)."""
 
     master: str = ""
     queue: str = ""
@@ -125,6 +127,9 @@ class LinkDetails:
     watches_ports: bool | None = None
     partition_key: int | None = None
     link_failures: int | None = None
+    bond_options: Mapping[str, str] = field(default_factory=dict)
+    lacp_state: int | None = None
+    counters: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -143,8 +143,16 @@ def _make_link_details(json_row: Mapping[str, Any]) -> LinkDetails:
         vlan_protocol=str(_read_vlan_data(json_row).get("protocol", "")),
         kind=str((json_row.get("linkinfo") or {}).get("info_kind", "")),
         partition_key=_find_partition_key(json_row),
+        counters=_read_counters(json_row.get("stats64") or json_row.get("stats") or {}),
         **_read_bond_state(json_row),
     )
+
+
+def _read_counters(json_object: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+    """Packets and errors of both directions, which only `ip -s` prints."""
+    return {
+        f"{direction}_{name}": int(value) for direction, counts in json_object.items() for name, value in counts.items()
+    }
 
 
 def _make_address_details(json_address: Mapping[str, Any]) -> AddressDetails:
@@ -189,6 +197,7 @@ def _read_bond_state(json_row: Mapping[str, Any]) -> dict[str, Any]:
         state = data.get("ad_info") or {}
         intervals = [_find_number(data, name) for name in ("miimon", "arp_interval")]
         return {
+            "bond_options": {name: str(value) for name, value in data.items() if not isinstance(value, Mapping)},
             "aggregator": _find_number(state, "aggregator"),
             "lacp_partner": str(state.get("partner_mac", "")),
             "bond_mode": str(data.get("mode", "")),
@@ -200,6 +209,7 @@ def _read_bond_state(json_row: Mapping[str, Any]) -> dict[str, Any]:
             "aggregator": _find_number(state, "ad_aggregator_id"),
             "has_port_failed": state.get("mii_status") == "DOWN",
             "link_failures": _find_number(state, "link_failure_count"),
+            "lacp_state": _find_number(state, "ad_actor_oper_port_state"),
         }
     return {}
 

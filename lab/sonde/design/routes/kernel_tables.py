@@ -131,8 +131,14 @@ def make_link_details(netlink_message: Any, device_names: dict[int, str]) -> Lin
         "" if netlink_message.get_attr("IFLA_LINK_NETNSID") is not None
         else device_names.get(netlink_message.get_attr("IFLA_LINK") or 0, ""),
         *_read_vlan(netlink_message),
+        counters=_read_counters(netlink_message),
     )  # fmt: skip
     return _add_bond_state(details, netlink_message)
+
+
+def _read_counters(netlink_message: Any) -> dict[str, int]:
+    counters = netlink_message.get_attr("IFLA_STATS64") or {}
+    return {name: value for name, value in dict(counters).items() if isinstance(value, int)}
 
 
 def _read_vlan(netlink_message: Any) -> tuple[int | None, str]:

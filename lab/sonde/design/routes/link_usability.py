@@ -34,6 +34,12 @@ def list_bond_ports(device_name: str, host_tables: HostTables) -> tuple[str, ...
                  if details.master == device_name and details.is_bond_port)  # fmt: skip
 
 
+def is_bond_without_ports(device_name: str, host_tables: HostTables) -> bool:
+    """Whether a device is a bond that carries nothing because it has no port, as far as its kind is known."""
+    details = host_tables.link_details.get(device_name)
+    return details is not None and bool(details.bond_mode) and not list_bond_ports(device_name, host_tables)
+
+
 def is_device_up(device_name: str, host_tables: HostTables) -> bool:
     """Whether a device exists and is up, or no state of a device is known."""
     return not host_tables.links or host_tables.links.get(device_name) == "up"

@@ -108,6 +108,8 @@ def _read_interfaces(network_entries: Sequence[Mapping[str, Any]], file_name: st
                     for name, value in (interface.get(group) or {}).items()
                 ),
                 _read_number(health, "health value"),
+                _read_number(interface.get("statistics") or {}, "recv_count"),
+                _read_number(interface.get("statistics") or {}, "drop_count"),
             )
 
 

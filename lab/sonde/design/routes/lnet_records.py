@@ -21,7 +21,7 @@ class LnetRoute:
 @dataclass(frozen=True)
 class LnetInterface:
     """One LNet network interface (NI): its NID, the devices below it, whether LNet calls it up (None: unknown), its
-    tunables by name, and its health (1000 is best; None: unknown)."""
+    tunables by name, its health (1000 is best), and how many messages it received and dropped (None: unknown)."""
 
     nid: str
     devices: tuple[str, ...]
@@ -29,6 +29,8 @@ class LnetInterface:
     origin: str
     tunables: tuple[tuple[str, str], ...] = ()
     health: int | None = None
+    received_messages: int | None = None
+    dropped_messages: int | None = None
 
 
 @dataclass(frozen=True)

@@ -1,35 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules about single settings of the kernel: the range in which each is sound, and what another value costs.
 
-A further setting is a row of the table: hosts and routers are checked for it, and a live check reads it.
+A further setting is a row of this table, or of that of connections: hosts and routers are checked for it, and a live
+check reads it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from sonde.design.checked_items import CheckedItem
+from sonde.design.routes.connection_rules import CONNECTION_RULES
 from sonde.design.routes.faults import RouteFault
-
-_BOTH = ("host", "router")
-
-
-@dataclass(frozen=True)
-class SettingRule:
-    """One setting and its sound values. DEVICE in its name stands for each planned device, FAMILY for ipv4 or ipv6."""
-
-    name: str
-    kind: str
-    reason: str
-    remedy: str
-    least: int | None = None
-    most: int | None = None
-    roles: Sequence[str] = _BOTH
-
+from sonde.design.routes.setting_rule import SettingRule
 
 RULES: Sequence[SettingRule] = (
+    *CONNECTION_RULES,
     SettingRule(
         "net.FAMILY.neigh.DEVICE.mcast_solicit",
         "neighbors not asked for",
@@ -43,14 +30,6 @@ RULES: Sequence[SettingRule] = (
         "packets are dropped while the link address of a router is asked for (unres_qlen)",
         "set it to 212992",
         least=2048,
-    ),
-    SettingRule(
-        "net.ipv4.tcp_rto_min_us",
-        "connections limited",
-        "a lost packet is sent again after a second at the earliest (rto_min)",
-        "set it to 200000",
-        most=999_999,
-        roles=("host",),
     ),
     SettingRule(
         "net.ipv6.route.max_size",
@@ -67,22 +46,6 @@ RULES: Sequence[SettingRule] = (
         least=300,
     ),
     SettingRule(
-        "net.core.rmem_max",
-        "small TCP buffers",
-        "programs cannot ask for a larger buffer (rmem_max)",
-        "set it to 16 MiB or more",
-        least=65536,
-        roles=("host",),
-    ),
-    SettingRule(
-        "net.core.wmem_max",
-        "small TCP buffers",
-        "programs cannot ask for a larger buffer (wmem_max)",
-        "set it to 16 MiB or more",
-        least=65536,
-        roles=("host",),
-    ),
-    SettingRule(
         "net.ipv4.icmp_echo_ignore_all",
         "health checks not answered",
         "it answers no echo request: sonde route watch on other hosts calls it dead",
@@ -90,117 +53,11 @@ RULES: Sequence[SettingRule] = (
         most=0,
     ),
     SettingRule(
-        "net.ipv4.tcp_syn_retries",
-        "connections give up early",
-        "a connection is given up before the failover of a router has ended",
-        "set it to 6",
-        least=2,
-        roles=("host",),
-    ),
-    SettingRule(
-        "net.ipv4.tcp_mtu_probing",
-        "small packets first",
-        "every connection begins with segments of tcp_base_mss, 1024 B, also where large packets pass",
-        "set it to 1",
-        most=1,
-        roles=("host",),
-    ),
-    SettingRule(
-        "net.ipv4.tcp_fin_timeout",
-        "closed connections stay",
-        "connections whose peer is gone keep their ports and memory for more than two minutes",
-        "set it to 60",
-        most=120,
-        roles=("host",),
-    ),
-    SettingRule(
-        # both values are sound: 1 forgets losses of the last connection, 0, the default, remembers them
-        "net.ipv4.tcp_no_metrics_save",
-        "unknown value",
-        "the kernel knows 0 and 1",
-        "set it to 0 or 1",
-        least=0,
-        most=1,
-        roles=("host",),
-    ),
-    SettingRule(
         "net.ipv4.ip_no_pmtu_disc",
         "path MTU not discovered",
         "connections do not learn the MTU of their path, or send packets of min_pmtu (552 B) after the first refusal",
         "set it to 0",
         most=0,
-        roles=("host",),
-    ),
-    SettingRule(
-        "net.ipv4.tcp_limit_output_bytes",
-        "connections limited",
-        "a connection hands so few bytes to the queue of the interface at a time",
-        "set it to 1048576",
-        least=65536,
-        roles=("host",),
-    ),
-    SettingRule(
-        "net.ipv4.tcp_notsent_lowat",
-        "connections limited",
-        "a program may hand over more data only when so few bytes are unsent",
-        "leave it at 4294967295",
-        least=16384,
-        roles=("host",),
-    ),
-    SettingRule(
-        "net.ipv4.tcp_app_win",
-        "connections limited",
-        "a large part of the receive window is set aside for programs, 1/2^n of it",
-        "set it to 31",
-        least=3,
-        roles=("host",),
-    ),
-    SettingRule(
-        "net.ipv4.tcp_reordering",
-        "connections limited",
-        "packets in another order count as lost",
-        "set it to 3",
-        least=3,
-        roles=("host",),
-    ),
-    SettingRule(
-        "net.ipv4.tcp_synack_retries",
-        "connections give up early",
-        "a lost answer to a new connection is not sent again",
-        "set it to 5",
-        least=2,
-        roles=("host",),
-    ),
-    SettingRule(
-        "net.ipv4.tcp_max_syn_backlog",
-        "new connections dropped",
-        "new connections are dropped when more than so many wait",
-        "set it to 1024 or more",
-        least=64,
-        roles=("host",),
-    ),
-    SettingRule(
-        "net.core.somaxconn",
-        "new connections dropped",
-        "new connections are dropped when more than so many wait for a program",
-        "set it to 4096",
-        least=64,
-        roles=("host",),
-    ),
-    SettingRule(
-        "net.ipv4.tcp_abort_on_overflow",
-        "new connections dropped",
-        "connections are reset when a program is busy for a moment",
-        "set it to 0",
-        most=0,
-        roles=("host",),
-    ),
-    SettingRule(
-        "net.ipv4.tcp_max_tw_buckets",
-        "closed connections lost",
-        "ports of closed connections are used again while old packets are under way",
-        "set it to 16384 or more",
-        least=512,
         roles=("host",),
     ),
     SettingRule(
@@ -264,22 +121,6 @@ RULES: Sequence[SettingRule] = (
         roles=("host",),
     ),
     SettingRule(
-        "net.ipv4.tcp_pacing_ca_ratio",
-        "connections limited",
-        "connections send at so many percent of the rate that their window allows",
-        "set it to 120",
-        least=100,
-        roles=("host",),
-    ),
-    SettingRule(
-        "net.ipv4.tcp_pacing_ss_ratio",
-        "connections limited",
-        "new connections send at so many percent of the rate that their window allows",
-        "set it to 200",
-        least=100,
-        roles=("host",),
-    ),
-    SettingRule(
         "net.FAMILY.neigh.DEVICE.base_reachable_time_ms",
         "dead routers are noticed late",
         "a router that answered once is used without a question for about so many milliseconds",
@@ -299,6 +140,51 @@ RULES: Sequence[SettingRule] = (
         "a dead router is asked so many times, once a second, before it is called dead",
         "set it to 3",
         most=30,
+    ),
+    SettingRule(
+        "net.ipv6.conf.DEVICE.accept_ra",
+        "routes of advertisements",
+        "any machine on this network can add a default route by router advertisements, also where this host forwards",
+        "set it to 0",
+        most=1,
+    ),
+    SettingRule(
+        "net.ipv4.icmp_ratelimit",
+        "path MTU not discovered",
+        "this router tells a host only once in so many milliseconds that its packets are too large or undeliverable",
+        "set it to 1000",
+        most=10_000,
+        roles=("router",),
+    ),
+    SettingRule(
+        "net.ipv4.icmp_msgs_per_sec",
+        "path MTU not discovered",
+        "this router tells only so many hosts a second that their packets are too large or undeliverable",
+        "set it to 10000",
+        least=100,
+        roles=("router",),
+    ),
+    SettingRule(
+        "net.ipv4.route.min_pmtu",
+        "path MTU not discovered",
+        "a path whose MTU is smaller is not learned: its packets are split, or lost",
+        "set it to 552",
+        most=1500,
+    ),
+    SettingRule(
+        "net.ipv4.ipfrag_time",
+        "fragments dropped",
+        "the kernel waits so many seconds for the other fragments of a packet",
+        "set it to 30",
+        least=5,
+        roles=("host",),
+    ),
+    SettingRule(
+        "vm.min_free_kbytes",
+        "packets dropped early",
+        "interrupts find no free memory for arriving packets while the page cache fills memory (min_free_kbytes)",
+        "set it to 65536 or more",
+        least=1024,
     ),
     SettingRule(
         "net.ipv4.conf.DEVICE.drop_gratuitous_arp",

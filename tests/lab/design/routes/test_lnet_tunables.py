@@ -88,6 +88,14 @@ def test_healthy_router_buffers_are_no_fault(tmp_path: Path) -> None:
      ("212 messages (1.76 MiB) wait for the gateway 10.160.14.1@tcp, which has 8 credits",)),
     ("available_tx_credits: 1", "available_tx_credits: 8\n          health stats:\n              health value: 300",
      "LNet router unhealthy", ("the gateway 10.160.14.1@tcp has a health of 300 of 1000",)),
+    ("retry_count: 2", "retry_count: 2\n    router_sensitivity: 0", "LNet tunable", ("router_sensitivity 0",)),
+    ("retry_count: 2", "retry_count: 2\n    recovery_interval: 3600", "LNet tunable", ("recovery_interval 3600",)),
+    ("retry_count: 2", "retry_count: 2\n    recovery_limit: 5", "LNet tunable", ("recovery_limit 5",)),
+    ("send_count: 17", "send_count: 17\n              recv_count: 90000\n              drop_count: 4800",
+     "LNet messages dropped", ("has dropped 4800 messages and received 90000",)),
+    ("retry_count: 2\n    transaction_timeout: 50\n    lnd_timeout: 16",
+     "retry_count: 20\n    transaction_timeout: 50\n    lnd_timeout: 2", "LNet tunable",
+     ("retry_count 20 and transaction_timeout 50, so lnd_timeout is 2",)),
     ("max_ni_tx_credits: 8", "max_ni_tx_credits: 1", "LNet peers differ",
      ("10.160.14.1@tcp has 1", "10.160.14.2@tcp has max_ni_tx_credits 8")),
     ("Multi-Rail: True", "Multi-Rail: False", "LNet peers differ", ("Multi-Rail", "False", "True")),
@@ -107,6 +115,13 @@ def test_short_queue_to_a_gateway_is_no_fault(tmp_path: Path) -> None:
     verdict = check_outputs(tmp_path, {"lnet": export})
     assert verdict.faults == ()
     assert sum(item.subject == "the queue to an LNet peer" for item in verdict.comparisons) == 2
+
+
+def test_usual_recovery_of_lnet_is_no_fault(tmp_path: Path) -> None:
+    usual = "retry_count: 2\n    router_sensitivity: 100\n    recovery_interval: 1\n    recovery_limit: 0"
+    export = make_export().replace("retry_count: 2", usual)
+    export = export.replace("send_count: 17", "recv_count: 917001\n              drop_count: 3")
+    assert check_outputs(tmp_path, {"lnet": export}).faults == ()
 
 
 def test_remedy_for_retries_names_the_default(tmp_path: Path) -> None:

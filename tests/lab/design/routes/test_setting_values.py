@@ -24,6 +24,19 @@ def find_kinds(cumulus: Fabric, name: str, settings: Mapping[str, str]) -> set[s
     ("name", "setting", "sound", "wrong", "fault_kind"),
     [
         ("routers", "net.netfilter.nf_conntrack_tcp_loose", "1", "0", "moved connections invalid"),
+        ("routers", "net.ipv4.icmp_ratelimit", "1000", "600000", "path MTU not discovered"),
+        ("routers", "net.ipv4.icmp_msgs_per_sec", "1000", "1", "path MTU not discovered"),
+        ("routers", "vm.min_free_kbytes", "67584", "128", "packets dropped early"),
+        ("compute", "net.ipv4.route.min_pmtu", "552", "9500", "path MTU not discovered"),
+        ("compute", "net.ipv4.tcp_recovery", "1", "0", "connections limited"),
+        ("compute", "net.ipv4.tcp_keepalive_time", "7200", "2000000", "dead peers are noticed late"),
+        ("compute", "net.ipv4.tcp_max_orphans", "65536", "4", "connections reset"),
+        ("compute", "net.ipv4.ipfrag_time", "30", "0", "fragments dropped"),
+        ("compute", "net.core.rmem_default", "212992", "4096", "small socket buffers"),
+        ("compute", "net.core.wmem_default", "212992", "4096", "small socket buffers"),
+        ("compute", "net.ipv4.tcp_rmem", "4096 131072 6291456", "4096 33554432 16777216", "wrong order of sizes"),
+        ("compute", "sunrpc.rpc_debug", "0x0000", "0x7fff", "debug messages on"),
+        ("compute", "sunrpc.nfs_debug", "0", "65535", "debug messages on"),
         ("compute", "sunrpc.min_resvport", "665", "1020", "few local ports"),
         ("compute", "sunrpc.max_resvport", "1023", "700", "few local ports"),
         ("compute", "sunrpc.max_resvport", "1023", "4000", "ports refused"),
@@ -34,6 +47,12 @@ def test_setting_of_the_network_is_judged_by_its_value(
 ) -> None:
     assert find_kinds(cumulus, name, {setting: sound}) == set()
     assert find_kinds(cumulus, name, {setting: wrong}) == {fault_kind}
+
+
+@pytest.mark.parametrize(("buckets", "expected_kinds"), [("8192", {"slow table of connections"}), ("262144", set())])
+def test_lists_of_tracked_connections_are_short(cumulus: Fabric, buckets: str, expected_kinds: set[str]) -> None:
+    settings = {"net.netfilter.nf_conntrack_max": "1048576", "net.netfilter.nf_conntrack_buckets": buckets}
+    assert find_kinds(cumulus, "routers", settings) == expected_kinds
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks the counters of an interface (`ip -s addr`): packets that arrived broken, that nobody fetched in time, and
+that were not sent. A few are usual: when a link starts, or in a burst.
+
+Source: Linux Documentation/networking/statistics.rst.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sonde.design.checked_items import CheckedItem
+from sonde.design.routes.faults import RouteFault
+from sonde.design.routes.host_tables import HostTables
+
+# Errors count from this number on, and from this fraction of all packets on: TCP notices one lost packet of 100,000.
+_MIN_ERRORS = 1000
+_MIN_ERROR_FRACTION = 1e-5
+
+
+def find_counter_faults(device_name: str, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
+    """Errors of one interface since it was made; nothing where its counters are unknown."""
+    details = host_tables.link_details.get(device_name)
+    if details is None or not details.counters:
+        return
+    counters = details.counters
+    yield CheckedItem("the errors of an interface", device_name)
+    missed = max(counters.get(name, 0) for name in ("rx_over_errors", "rx_missed_errors", "rx_fifo_errors"))
+    broken = max(counters.get("rx_crc_errors", 0), counters.get("rx_errors", 0) - missed)
+    received = counters.get("rx_packets", 0)
+    if _are_many(broken, received):
+        yield RouteFault(
+            "packets arrive broken", device_name,
+            f"{broken} of {received} packets arrived broken on {device_name} (rx errors): each lost packet slows its"
+            " connection down",
+            "look at the cable, the transceiver and the port of the switch (ethtool -S, ethtool -m)",
+        )  # fmt: skip
+    if _are_many(missed, received):
+        yield RouteFault(
+            "packets dropped early", device_name,
+            f"{missed} of {received} packets were dropped because the ring of {device_name} was full (rx missed): the"
+            " processors fetch them too late",
+            f"ethtool -G {device_name} rx MAXIMUM, and spread its interrupts over more processors",
+        )  # fmt: skip
+    sent = counters.get("tx_packets", 0)
+    carrier = counters.get("tx_carrier_errors", 0)
+    if _are_many(carrier, sent):
+        yield RouteFault(
+            "packets not sent", device_name,
+            f"{carrier} of {sent} packets were not sent because {device_name} had no carrier (tx carrier errors)",
+            "look at the cable, the transceiver and the port of the switch (ethtool -S, ethtool -m)",
+        )  # fmt: skip
+    collisions = max(
+        *(counters.get(f"tx_{name}", 0) for name in ("collisions", "collsns")), counters.get("collisions", 0)
+    )
+    if _are_many(collisions, sent):
+        yield RouteFault(
+            "half duplex", device_name,
+            f"{device_name} has met {collisions} collisions: it sends and receives in turn (half duplex)",
+            f"let both ends negotiate: ethtool -s {device_name} autoneg on, and the same on the switch",
+        )  # fmt: skip
+
+
+def _are_many(error_count: int, packet_count: int) -> bool:
+    return error_count >= _MIN_ERRORS and error_count > _MIN_ERROR_FRACTION * packet_count

@@ -26,17 +26,24 @@ def _escape_character(character: str) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
+def _is_printable(text: str) -> bool:
+    """Whether no character is hidden. False also for some text with rare spaces, which isprintable() takes for hidden."""
+    return text.replace("\N{NO-BREAK SPACE}", "").isprintable()
+
+
 def escape_line(raw_value: object, max_length: int = 2000) -> str:
     """Returns `raw_value` on one line with hidden characters escaped, cut after `max_length` characters."""
     raw = str(raw_value)
     shortened = raw if len(raw) <= max_length else raw[:max_length] + "\N{HORIZONTAL ELLIPSIS}"
-    if shortened.isascii() and shortened.isprintable():
+    if _is_printable(shortened):
         return shortened
     return "".join(_escape_character(c) if unicodedata.category(c) in _HIDDEN_CATEGORIES else c for c in shortened)
 
 
 def escape_text(raw_text: str) -> str:
     """Returns `raw_text` with hidden characters escaped; newlines and tabs stay."""
+    if _is_printable(raw_text.replace("\n", "").replace("\t", "")):
+        return raw_text
     return "".join(
         c if c in "\n\t" or unicodedata.category(c) not in _HIDDEN_CATEGORIES else _escape_character(c)
         for c in raw_text

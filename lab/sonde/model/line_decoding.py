@@ -55,55 +55,89 @@ def parse_record_line(line_text: str) -> tuple[str, RecordLine]:
         raise RecordError(f"of type {line_type}: it holds a number of too many digits") from None
 
 
+# Converts a JSON value to a type; raises RecordError, which names the path of the member, when the types do not match.
+_Converter = Callable[[Any, str], Any]
+
+
 @cache
-def _list_type_hints(cls: Callable[..., Any]) -> tuple[tuple[str, Any], ...]:
-    return tuple(get_type_hints(cls).items())
+def _list_member_converters(cls: Callable[..., Any]) -> tuple[tuple[str, _Converter], ...]:
+    return tuple((name, _make_converter(hint)) for name, hint in get_type_hints(cls).items())
 
 
 def _build_dataclass(cls: Callable[..., Any], json_members: Mapping[str, Any], member_path: str) -> Any:
     # Some writers write null for an absent member.
     return cls(
         **{
-            name: _convert_value(hint, json_members[name], f"{member_path}.{name}")
-            for name, hint in _list_type_hints(cls)
+            name: convert(json_members[name], f"{member_path}.{name}")
+            for name, convert in _list_member_converters(cls)
             if json_members.get(name) is not None
         }
     )
 
 
-def _convert_value(type_hint: Any, json_value: Any, member_path: str) -> Any:
-    """Converts `json_value` to the type `type_hint`; raises RecordError when the types do not match."""
+@cache
+def _make_converter(type_hint: Any) -> _Converter:
+    """Returns the converter to a type. Hints are looked at once: they are slower to inspect than a value to convert."""
     if type_hint is Any:
-        return json_value
+        return lambda json_value, member_path: json_value
     origin = get_origin(type_hint)
     if origin in (Union, types.UnionType):
-        if json_value is None:
-            return None
-        return _convert_value(
-            next(option for option in get_args(type_hint) if option is not type(None)), json_value, member_path
-        )
+        return _make_optional_converter(next(option for option in get_args(type_hint) if option is not type(None)))
     if origin is tuple:
+        return _make_list_converter(get_args(type_hint)[0])
+    if origin is dict:
+        return _make_table_converter(get_args(type_hint)[1])
+    if is_dataclass(type_hint) and isinstance(type_hint, type):
+        return _make_dataclass_converter(type_hint)
+    return _make_scalar_converter(type_hint)
+
+
+def _make_optional_converter(type_hint: Any) -> _Converter:
+    convert = _make_converter(type_hint)
+    return lambda json_value, member_path: None if json_value is None else convert(json_value, member_path)
+
+
+def _make_list_converter(item_hint: Any) -> _Converter:
+    convert_item = _make_converter(item_hint)
+
+    def convert_list(json_value: Any, member_path: str) -> tuple[Any, ...]:
         if not isinstance(json_value, list):
             raise RecordError(f"{member_path} is not a list")
-        item_hint = get_args(type_hint)[0]
-        return tuple(_convert_value(item_hint, item, member_path) for item in json_value)
-    if origin is dict:
-        if not isinstance(json_value, dict):
-            raise RecordError(f"{member_path} is not a table")
-        item_hint = get_args(type_hint)[1]
-        return {str(key): _convert_value(item_hint, item, f"{member_path}.{key}") for key, item in json_value.items()}
-    return _convert_scalar(type_hint, json_value, member_path)
+        return tuple(convert_item(item, member_path) for item in json_value)
+
+    return convert_list
 
 
-def _convert_scalar(type_hint: Any, json_value: Any, member_path: str) -> Any:
-    if is_dataclass(type_hint) and isinstance(type_hint, type):
+def _make_table_converter(item_hint: Any) -> _Converter:
+    convert_item = _make_converter(item_hint)
+
+    def convert_table(json_value: Any, member_path: str) -> dict[str, Any]:
         if not isinstance(json_value, dict):
             raise RecordError(f"{member_path} is not a table")
-        return _build_dataclass(type_hint, json_value, member_path)
-    if type_hint is float and isinstance(json_value, int | float) and not isinstance(json_value, bool):
-        return float(json_value)
-    if type_hint is int and isinstance(json_value, float) and json_value.is_integer():
-        return int(json_value)
-    if isinstance(json_value, type_hint) and not (type_hint is int and isinstance(json_value, bool)):
-        return json_value
-    raise RecordError(f"{member_path} is {json_value!r}, not {type_hint.__name__}")
+        return {str(key): convert_item(item, f"{member_path}.{key}") for key, item in json_value.items()}
+
+    return convert_table
+
+
+def _make_dataclass_converter(cls: type) -> _Converter:
+    def convert_members(json_value: Any, member_path: str) -> Any:
+        if not isinstance(json_value, dict):
+            raise RecordError(f"{member_path} is not a table")
+        return _build_dataclass(cls, json_value, member_path)
+
+    return convert_members
+
+
+def _make_scalar_converter(type_hint: type) -> _Converter:
+    def convert_scalar(json_value: Any, member_path: str) -> Any:
+        if type(json_value) is type_hint:
+            return json_value
+        if type_hint is float and isinstance(json_value, int) and not isinstance(json_value, bool):
+            return float(json_value)
+        if type_hint is int and isinstance(json_value, float) and json_value.is_integer():
+            return int(json_value)
+        if isinstance(json_value, type_hint) and not (type_hint is int and isinstance(json_value, bool)):
+            return json_value
+        raise RecordError(f"{member_path} is {json_value!r}, not {type_hint.__name__}")
+
+    return convert_scalar

@@ -19,6 +19,8 @@ from sonde.model.escaping import escape_line, escape_text
         ("\ud800\u202e\u200b", "\\ud800\\u202e\\u200b"),
         ("\U000e0001", "\\U000e0001"),
         ("\ue000\u2028\u2029", "\\ue000\\u2028\\u2029"),
+        ("5\u00a0MB\u2009a", "5\u00a0MB\u2009a"),
+        ("5\u00a0MB\u200b", "5\u00a0MB\\u200b"),
         (17, "17"),
     ],
 )

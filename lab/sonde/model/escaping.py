@@ -27,7 +27,7 @@ def _escape_character(character: str) -> str:
 
 
 def _is_printable(text: str) -> bool:
-    """Whether no character is hidden. False also for some text with rare spaces, which isprintable() takes for hidden."""
+    """Whether no character is hidden. False also for text with rare spaces, which isprintable() takes for hidden."""
     return text.replace("\N{NO-BREAK SPACE}", "").isprintable()
 
 

@@ -250,13 +250,15 @@ def _histogram(kind: str, values: NDArray[np.float64]) -> dict[str, Any]:
     """64 buckets an octave, as the engine has them."""
     if not len(values):
         return {"type": "histogram", "kind": kind, "count": 0, "overflow": 0, "buckets": []}
-    exponent = np.floor(np.log2(np.maximum(values, 64)))
-    width = np.exp2(exponent - 6)
-    low = np.floor(values / width) * width
-    keys, counts = np.unique(np.stack([low, width]), axis=1, return_counts=True)
-    buckets = [[int(a), int(a + w), int(n)] for a, w, n in zip(keys[0], keys[1], counts, strict=True)]
+    widths = _compute_bucket_widths(values)
+    low, counts = np.unique(np.floor(values / widths) * widths, return_counts=True)
+    buckets = [[int(a), int(a + w), int(n)] for a, w, n in zip(low, _compute_bucket_widths(low), counts, strict=True)]
     ends = {"min_ns": float(values.min()), "max_ns": float(values.max()), "sum_ns": float(values.sum())}
     return {"type": "histogram", "kind": kind, "count": len(values), **ends, "overflow": 0, "buckets": buckets}
+
+
+def _compute_bucket_widths(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(np.exp2(np.floor(np.log2(np.maximum(values, 64))) - 6))
 
 
 def _series(scene: Scene, moved: _Moved, work: Work) -> list[dict[str, Any]]:

@@ -93,10 +93,11 @@ json gather_errors(const RunContext& context, const plan::Phase& phase) {
     if (location.is_leader()) {
         for (const ranks::ErrorSlot& slot : context.team.control().errors) {
             if (slot.state.load() == 2) {
+                // The process of a simulation has the tasks of all nodes.
+                const int node = slot.task < 0 ? location.node : context.tasks.node_of(slot.task);
                 own_errors.push_back({{"phase", phase.id},
                                       {"task", slot.task},
-                                      {"node", location.node},
-                                      {"host", records::to_json_text(location.host)},
+                                      {"node", node},
                                       {"path", records::to_json_text(slot.path)},
                                       {"offset", slot.offset},
                                       {"operation", slot.operation},
@@ -106,7 +107,12 @@ json gather_errors(const RunContext& context, const plan::Phase& phase) {
             }
         }
     }
-    return gather_list(context.team, own_errors);
+    json errors = gather_list(context.team, own_errors);
+    for (json& error : errors) {
+        const auto& hosts = context.root_state.hosts;
+        error["host"] = records::to_json_text(hosts.at(error.at("node").get<std::size_t>()));
+    }
+    return errors;
 }
 
 void write_errors(RunContext& context, const plan::Phase& phase, const json& errors) {

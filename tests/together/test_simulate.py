@@ -78,6 +78,22 @@ def test_stripes_of_a_plan_use_the_targets_of_the_machine(tmp_path: Path, edison
     assert rate(tmp_path, "write") == pytest.approx(8 * 500e6, rel=0.15)
 
 
+def test_error_of_a_simulated_task_has_its_node(tmp_path: Path, edison: Path) -> None:
+    """All tasks are in one process of the simulator; their nodes are those of the model."""
+    system = json.loads(edison.read_text(encoding="utf-8"))
+    for target in system["targets"]:
+        target["capacity"] = 2 * MIB
+    (tmp_path / "small.json").write_text(json.dumps(system), encoding="utf-8")
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        simulated(tmp_path, tmp_path / "small.json", plan_of(4, 8), "--mount", "fs2", "--nodes", "4")
+    lines = [json.loads(line) for line in (tmp_path / "record.ndjson").read_text(encoding="utf-8").splitlines()]
+    hosts = {line["node"]: line["host"] for line in lines if line["type"] == "node"}
+    errors = [line for line in lines if line["type"] == "error"]
+    assert {(line["task"], line["node"], line["host"]) for line in errors} <= {(n, n, hosts[n]) for n in hosts}
+    assert f"task {errors[0]['task']} on {hosts[errors[0]['node']]}: write of " in errors[0]["text"]
+    assert f" on {hosts[errors[0]['node']]}: " in failed.value.stderr
+
+
 def test_pool_of_a_plan_equals_a_mount_on_its_targets(tmp_path: Path) -> None:
     system = tmp_path / "slingshot.json"
     system.write_text(read_system(str(ROOT / "systems" / "slingshot-lustre.toml")).to_json(), encoding="utf-8")

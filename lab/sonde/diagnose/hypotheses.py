@@ -36,7 +36,7 @@ FAULT_GRIDS: Mapping[str, FaultGrid] = {
     "failing-drive": FaultGrid(("0.01", "0.03", "0.08", "0.2"), ("target",), seeds=6),
     "raid-rebuild": FaultGrid(("0.3", "0.45", "0.6"), ("target",)),
     "slow-drive": FaultGrid(("3", "5.5", "10"), ("target",)),
-    "slow-node": FaultGrid(("3", "10", "30"), ("node",), absent_with=("nodes",)),
+    "slow-node": FaultGrid(("3", "10", "30"), ("node",), absent_with=("nodes",), counters=("processor-limit",)),
     "slow-link": FaultGrid(("2", "4", "8", "15"), ("server", "node"), absent_with=("network",)),
     "lossy-link": FaultGrid(
         ("0.005", "0.012", "0.03"), ("server", "node"), seeds=6, absent_with=("network",), counters=("retransmissions",)
@@ -57,6 +57,9 @@ FAULT_GRIDS: Mapping[str, FaultGrid] = {
     "tunable read_ahead": FaultGrid(("0",), category="settings", absent_with=("options",)),
     "tunable page_cache": FaultGrid(("16777216",), category="settings", absent_with=("options",)),
 }
+
+# Faults of RAID groups, which targets on other storage cannot have.
+RAID_FAULTS = frozenset({"raid-rebuild"})
 
 # Faults of the simulator that are no hypotheses: controllers are not grouped in machine_map.py yet.
 UNCOVERED_FAULTS = frozenset({"write-through"})
@@ -129,7 +132,9 @@ def list_hypotheses(machine: DiagnosedMachine, causes: Sequence[CauseFile]) -> t
             name = fault.replace(" ", "-").replace("_", "-")
             hypotheses.append(Hypothesis(name, FAULT, title, grid.category, fault=fault))
         for group in machine.part_groups if grid.parts else ():
-            if group.kind in grid.parts:
+            if group.kind in grid.parts and (
+                fault not in RAID_FAULTS or set(group.members) <= machine.rebuildable_targets
+            ):
                 name = f"{fault}:{_get_group_name(group)}"
                 hypotheses.append(Hypothesis(name, FAULT, title, grid.category, group.members, fault, group))
     hypotheses += [Hypothesis(cause.id, CAUSE, cause.title, cause.category, cause=cause) for cause in causes]

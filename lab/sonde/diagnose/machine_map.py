@@ -37,6 +37,11 @@ _IDENTITY_MEMBERS = frozenset(
     )
 )
 _MAX_REFERENCE_DEPTH = 3
+# Parts that can be below a target, and RAID levels without redundancy, which rebuild no drive.
+_STORE_KINDS = ("raid_groups", "luns", "slices", "volumes", "drives")
+_LEVELS_WITHOUT_REDUNDANCY = ("0", "none")
+# File systems that store copies or parity themselves: their targets usually are single devices.
+_REDUNDANT_KINDS = ("ceph", "gluster", "daos")
 _FEW_NODES, _CORES = 4, 12
 _PART_KINDS = ("nodes", "routers", "servers", "controllers", "links", "drives", "raid_groups", "targets", "enclosures")
 
@@ -81,6 +86,23 @@ class DiagnosedMachine:
         """The document for the simulator."""
         return json.dumps(self.document, ensure_ascii=False, separators=(",", ":")) + "\n"
 
+    @cached_property
+    def rebuildable_targets(self) -> frozenset[str]:
+        """Targets that can rebuild a drive: those on a described RAID group with redundancy, and those on storage that
+        is not described, unless the file system stores copies or parity itself."""
+        stores = {part["id"]: (kind, part) for kind in _STORE_KINDS for part in self.document.get(kind, ())}
+        tables = {part["id"]: part for part in self.document.get("targets", ())}
+        rebuildable = set()
+        for target in self.targets:
+            below = _find_stores_below(tables[target], stores)
+            has_group = any(
+                kind == "raid_groups" and str(part.get("level", "")) not in _LEVELS_WITHOUT_REDUNDANCY
+                for kind, part in below
+            )
+            if has_group or (not below and self.file_system_kind not in _REDUNDANT_KINDS):
+                rebuildable.add(target)
+        return frozenset(rebuildable)
+
     def count_nodes(self, client_range: str) -> int:
         """Nodes that take part in an experiment for one, few or many clients."""
         return {"one": 1, "few": min(_FEW_NODES, len(self.nodes))}.get(client_range, len(self.nodes))
@@ -108,6 +130,21 @@ class DiagnosedMachine:
             "router", routers, signatures, [everything] * len(routers), [nothing] * len(routers)
         )
         return tuple(groups)
+
+
+def _find_stores_below(
+    part_table: Mapping[str, Any], store_tables: Mapping[str, tuple[str, Mapping[str, Any]]]
+) -> list[tuple[str, Mapping[str, Any]]]:
+    """Returns kinds and tables of all parts that a target stores its bytes on, directly or indirectly."""
+    below: dict[str, tuple[str, Mapping[str, Any]]] = {}
+    pending: list[Mapping[str, Any]] = [part_table]
+    while pending:
+        members = {key: value for key, value in pending.pop().items() if key != "id"}
+        for name in _find_part_names(members, store_tables):
+            if name not in below:
+                below[name] = store_tables[name]
+                pending.append(store_tables[name][1])
+    return list(below.values())
 
 
 class _PartSignatures:

@@ -4,16 +4,19 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from diagnosis_machine import read_small_machine
 
 from sonde.diagnose.counter_evidence import CounterEvidence, compare_counters_of_runs
 from sonde.diagnose.diagnosis_session import DiagnosisSession
 from sonde.diagnose.diagnosis_state import DiagnosisState
+from sonde.diagnose.hypotheses import list_hypotheses
 from sonde.diagnose.library import find_diagnosis_experiment
 from sonde.diagnose.limit_evidence import read_device_limits
 from sonde.diagnose.stated_machine import UnsimulatedMachine
@@ -129,3 +132,10 @@ def test_limit_decides_between_causes_of_equal_rates(
     before, after = (item / (1 - item) for item in probabilities)
     assert after == pytest.approx(25 * before, rel=1e-6)
     assert probabilities[1] > 0.5
+
+
+def test_processor_limit_speaks_for_a_slow_node(tmp_path: Path) -> None:
+    hypotheses = {item.fault: item for item in list_hypotheses(read_small_machine(tmp_path), ())}
+    evidence = CounterEvidence({"processor-limit": True})
+    slow_node, saturated = (evidence.compute_log_factor(hypotheses[name]) for name in ("slow-node", "mds-saturated"))
+    assert slow_node - saturated == pytest.approx(math.log(25))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from diagnosis_machine import SYSTEM, read_small_machine, write_small_system
 
+from sonde.diagnose.hypotheses import list_hypotheses
 from sonde.diagnose.machine_map import read_machine
 from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import UserError
@@ -44,6 +45,48 @@ def test_edison_has_one_group_for_144_targets() -> None:
     sizes = {group.kind: len(group.members) for group in machine.part_groups}
     assert sizes == {"target": 144, "node": 12, "server": 36, "router": 42}
     assert machine.node_count == 5588
+
+
+GROUP = """
+[[drives]]
+id = "d[0-79]"
+kind = "hdd"
+
+[[raid_groups]]
+id = "g[0-7]"
+level = "{level}"
+data = {data}
+parity = {parity}
+segment = "128 KiB"
+drives = "d[0-79]"
+"""
+RATE_OF_TARGET = 'rate = "100 MB/s"'
+
+
+@pytest.mark.parametrize(
+    ("kind", "level", "is_expected"),
+    [
+        ("lustre", "", True),  # customary where nothing is described
+        ("lustre", "6", True),
+        ("lustre", "0", False),
+        ("ceph", "", False),
+        ("gluster", "", False),
+        ("ceph", "6", True),
+    ],
+)
+def test_rebuild_needs_targets_with_raid_groups(tmp_path: Path, kind: str, level: str, is_expected: bool) -> None:
+    text = SYSTEM.replace('kind = "lustre"', f'kind = "{kind}"')
+    if level:
+        data, parity = (8, 2) if level == "6" else (10, 0)
+        text = text.replace(RATE_OF_TARGET, 'on = "g[0-7]"') + GROUP.format(level=level, data=data, parity=parity)
+    hypotheses = list_hypotheses(read_small_machine(tmp_path, text), ())
+    assert any(item.fault == "raid-rebuild" for item in hypotheses) == is_expected
+    assert any(item.fault == "slow-target" for item in hypotheses)
+
+
+def test_targets_on_slices_of_raid_groups_can_rebuild() -> None:
+    machine = read_machine(read_system(find_system_file("edison")), "fs3", most_targets=8)
+    assert machine.rebuildable_targets == set(machine.targets)
 
 
 def test_unknown_mount_error_lists_the_valid_mounts(tmp_path: Path) -> None:

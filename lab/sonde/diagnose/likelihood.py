@@ -15,7 +15,7 @@ from sonde.diagnose.machine_map import DiagnosedMachine
 from sonde.diagnose.measurements import NODES, RunMeasurement
 from sonde.diagnose.noise import NoiseModel
 from sonde.diagnose.predictions import Prediction, VectorPrediction
-from sonde.diagnose.real_effects import add_real_effect_error, list_partial_effects
+from sonde.diagnose.real_effects import list_real_effects
 from sonde.diagnose.server_messages import compute_message_probability
 from sonde.diagnose.unknown_causes import compute_unexplained_densities
 from sonde.stats.ranks import Floats
@@ -105,10 +105,8 @@ def compute_joint_log_density(
         )
 
     effects = [(0.0, prediction)]
-    if effect_sd and hypothesis.kind == FAULT:
-        effects = [(0.0, add_real_effect_error(prediction, effect_sd))]
-        if hypothesis.group is not None and not experiment.description.is_contrast:
-            effects = list_partial_effects(effects[0][1], healthy_prediction, experiment)
+    if hypothesis.kind == FAULT:
+        effects = list_real_effects(hypothesis, prediction, healthy_prediction, experiment, effect_sd)
     densities = [
         log_share
         + _combine_exposed_and_other_parts(compute_density_of_runs, effect, healthy_prediction, part_masks, experiment)

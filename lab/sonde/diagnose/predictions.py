@@ -114,6 +114,14 @@ def count_strengths(hypothesis: Hypothesis) -> int:
     return _CAUSE_STRENGTHS if hypothesis.kind == CAUSE else 1
 
 
+def interpolate_amounts(hypothesis: Hypothesis) -> Floats:
+    """Returns the amounts of a fault at all its strengths."""
+    amounts = [float(text) for text in hypothesis.strength_grid.amounts]
+    return np.asarray(
+        np.exp(_StrengthScale(hypothesis.strength_grid.amounts).interpolate_to_all_strengths(np.log(amounts).tolist()))
+    )
+
+
 def predict_healthy_machine(experiment: DiagnosisExperiment, vector_keys: Sequence[tuple[str, str]] = ()) -> Prediction:
     """The prediction of a healthy machine."""
     zero, sd = np.zeros(1), np.full(1, _MODEL_SD)

@@ -20,7 +20,7 @@ from sonde.diagnose.likelihood import ExperimentResult
 from sonde.diagnose.measurements import RunMeasurement
 from sonde.diagnose.posterior import Posterior
 from sonde.diagnose.predictions import add_healthy_spread_to_prediction
-from sonde.diagnose.real_effects import add_real_effect_error
+from sonde.diagnose.real_effects import predict_slowest_real_effect
 from sonde.stats.ranks import Floats
 
 # Results contradict a hypothesis when they are less probable than this, over all experiments together.
@@ -74,8 +74,9 @@ def _compute_tail_probabilities(
     prediction = add_healthy_spread_to_prediction(
         model.predictions[result.experiment][hypothesis_index], result.scatter, result.part_scatter
     )
-    if model.hypotheses[hypothesis_index].kind == FAULT:
-        prediction = add_real_effect_error(prediction, result.effect_sd)
+    hypothesis = model.hypotheses[hypothesis_index]
+    if hypothesis.kind == FAULT:
+        prediction = predict_slowest_real_effect(hypothesis, prediction, experiment, result.effect_sd)
     healthy = add_healthy_spread_to_prediction(
         model.get_healthy_prediction(result.experiment), result.scatter, result.part_scatter
     )

@@ -4,10 +4,14 @@
 The model has the rates of a system file. On a real machine parts share processors, caches absorb requests, and a slow
 part gives others more time, so a simulated effect has an error in proportion. And a fault of a part need not concern
 every operation: a disk that transfers few bytes may serve small requests as before, and a cache may hide slow writes.
+
+The simulator has operations on names wait for servers and messages only. On a real machine a client spends processor
+time on each of them, so a slow node is slow at them too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from math import log
@@ -15,7 +19,14 @@ from math import log
 import numpy as np
 
 from sonde.diagnose.experiment_plan import ScaledExperiment
-from sonde.diagnose.predictions import Prediction, VectorPrediction, fill_missing_measurements_as_healthy
+from sonde.diagnose.hypotheses import Hypothesis
+from sonde.diagnose.measurements import NODES
+from sonde.diagnose.predictions import (
+    Prediction,
+    VectorPrediction,
+    fill_missing_measurements_as_healthy,
+    interpolate_amounts,
+)
 from sonde.stats.ranks import Floats
 
 # Error of a simulated effect on a real machine, as a share of its logarithm (assumption; development trials with real
@@ -26,6 +37,70 @@ REAL_EFFECT_SD = 0.35
 _UNTOUCHED_SD = 0.15
 # A fault of a part spares an operation of an experiment with this probability (assumption).
 _SPARED_SHARE = 0.2
+# Fractions of the time of an operation on names that a healthy client works for it (assumption: between little and
+# half; clients in user space are near the upper end).
+_CLIENT_FRACTIONS = (0.1, 0.4)
+_SLOW_CLIENTS = ("slow-node",)
+
+
+def list_real_effects(
+    hypothesis: Hypothesis,
+    prediction: Prediction,
+    healthy_prediction: Prediction,
+    experiment: ScaledExperiment,
+    effect_sd: float,
+) -> list[tuple[float, Prediction]]:
+    """Returns log probabilities and predictions of what a fault does on a real machine. `effect_sd` as in
+    add_real_effect_error; zero leaves the prediction as it is."""
+    if not effect_sd:
+        return [(0.0, prediction)]
+    if hypothesis.group is None or experiment.description.is_contrast:
+        return [(0.0, add_real_effect_error(prediction, effect_sd))]
+    return [
+        (log_share + spared_share, effect)
+        for log_share, slowed in _list_effects_on_names(hypothesis, prediction, experiment)
+        for spared_share, effect in list_partial_effects(
+            add_real_effect_error(slowed, effect_sd), healthy_prediction, experiment
+        )
+    ]
+
+
+def predict_slowest_real_effect(
+    hypothesis: Hypothesis, prediction: Prediction, experiment: ScaledExperiment, effect_sd: float
+) -> Prediction:
+    """Returns the prediction with the largest effect on names, and with the error of real effects."""
+    if not effect_sd:
+        return prediction
+    return add_real_effect_error(_list_effects_on_names(hypothesis, prediction, experiment)[-1][1], effect_sd)
+
+
+def _list_effects_on_names(
+    hypothesis: Hypothesis, prediction: Prediction, experiment: ScaledExperiment
+) -> list[tuple[float, Prediction]]:
+    """Log probabilities and predictions for each fraction of the time that a client works for an operation on names;
+    the largest fraction is last."""
+    phases = [phase.id for phase in experiment.description.rate_phases if phase.traits.get("op") == "metadata"]
+    if hypothesis.fault not in _SLOW_CLIENTS or not phases:
+        return [(0.0, prediction)]
+    factors = interpolate_amounts(hypothesis)
+    return [
+        (-log(len(_CLIENT_FRACTIONS)), _slow_phases_of_node(prediction, phases, -np.log1p(fraction * (factors - 1))))
+        for fraction in _CLIENT_FRACTIONS
+    ]
+
+
+def _slow_phases_of_node(prediction: Prediction, phase_ids: Sequence[str], change: Floats) -> Prediction:
+    """Returns the prediction with phases, and the slow node in them, changed at least so much. All tasks have the same
+    work, so the slow node determines the time of a phase."""
+    rates = {
+        phase: (np.minimum(mean, change), sd) if phase in phase_ids else (mean, sd)
+        for phase, (mean, sd) in prediction.rates.items()
+    }
+    vectors = {
+        key: replace(item, inside=np.minimum(item.inside, change)) if key[0] in phase_ids and key[1] == NODES else item
+        for key, item in prediction.vectors.items()
+    }
+    return replace(prediction, rates=rates, vectors=vectors)
 
 
 def add_real_effect_error(prediction: Prediction, effect_sd: float) -> Prediction:

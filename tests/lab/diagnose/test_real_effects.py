@@ -13,9 +13,14 @@ from target_runs import write_run
 from sonde.diagnose.diagnosis_model import DiagnosisModel, merge_results_by_experiment
 from sonde.diagnose.hypotheses import NOTHING, UNEXPLAINED
 from sonde.diagnose.likelihood import ExperimentResult
-from sonde.diagnose.measurements import TARGET_MEDIANS, TARGETS, RunMeasurement
+from sonde.diagnose.measurements import NODES, TARGET_MEDIANS, TARGETS, RunMeasurement
 from sonde.diagnose.predictive_check import check_runs_against_hypothesis
-from sonde.diagnose.real_effects import REAL_EFFECT_SD, add_real_effect_error, list_partial_effects
+from sonde.diagnose.real_effects import (
+    REAL_EFFECT_SD,
+    add_real_effect_error,
+    list_partial_effects,
+    list_real_effects,
+)
 from sonde.diagnose.stored_runs import find_effect_sd
 
 SLOW_TARGET = "slow-target:t0-t7"
@@ -90,3 +95,39 @@ def test_results_with_other_errors_are_not_merged() -> None:
     real = make_result(-0.5, -4.2, REAL_EFFECT_SD)
     merged = merge_results_by_experiment([real, replace(real, effect_sd=0.0), real])
     assert [(len(item.runs), item.effect_sd) for item in merged] == [(2, REAL_EFFECT_SD), (1, 0.0)]
+
+
+def make_names_result(rates: tuple[float, float, float], slow_node: float, effect_sd: float) -> ExperimentResult:
+    """All nodes are as before but n2, which creates files slowly."""
+    parts = {("create", NODES): {"n1": 0.0, "n2": slow_node, "n3": 0.03, "n4": -0.02}}
+    run = RunMeasurement(dict(zip(("create", "stat", "remove"), rates, strict=True)), parts)
+    return ExperimentResult("names", (run,), effect_sd=effect_sd)
+
+
+def test_node_slow_at_names_is_no_saturated_server(model: DiagnosisModel) -> None:
+    result = make_names_result((-0.65, -0.4, -0.3), -0.75, REAL_EFFECT_SD)
+    posterior = model.compute_posterior([result])
+    index = find_index(model, "slow-node:n1-n4")
+    probabilities = dict(zip((item.id for item in model.hypotheses), posterior.hypothesis_probabilities, strict=True))
+    assert probabilities["slow-node:n1-n4"] > 20 * probabilities["mds-saturated"]
+    assert posterior.compute_part_probabilities(index)["n2"] > 0.98
+    assert not check_runs_against_hypothesis(model, posterior, [result], index).is_contradicted
+
+
+def test_names_slow_on_all_nodes_are_a_saturated_server(model: DiagnosisModel) -> None:
+    posterior = model.compute_posterior([make_names_result((-1.2, -1.2, -1.2), 0.02, REAL_EFFECT_SD)])
+    probabilities = dict(zip((item.id for item in model.hypotheses), posterior.hypothesis_probabilities, strict=True))
+    assert probabilities["mds-saturated"] > 20 * probabilities["slow-node:n1-n4"]
+
+
+def test_slow_node_on_the_model_spares_names(model: DiagnosisModel) -> None:
+    hypothesis = model.hypotheses[find_index(model, "slow-node:n1-n4")]
+    experiment = model.find_experiment("names")
+    prediction = model.predictions["names"][find_index(model, "slow-node:n1-n4")]
+    healthy = model.get_healthy_prediction("names")
+    assert list_real_effects(hypothesis, prediction, healthy, experiment, 0.0) == [(0.0, prediction)]
+    effects = list_real_effects(hypothesis, prediction, healthy, experiment, REAL_EFFECT_SD)
+    assert np.sum(np.exp([share for share, _ in effects])) == pytest.approx(1)
+    # A client that works for 40 % of the time of an operation and is 30 times as slow: 0.6 + 0.4 * 30.
+    slowest = min(float(effect.vectors["create", NODES].inside[-1]) for _, effect in effects)
+    assert slowest == pytest.approx(-np.log(0.6 + 0.4 * 30))

@@ -35,7 +35,8 @@ Storage = TypeVar("Storage")
 _NODE_COUNT = 4
 _OBJECTS_PER_TARGET, _MIN_STRIPE_UNIT = 8, 64 << 10
 _PLACEMENT_GROUPS = 128  # with 16 an OSD may have an eighth of the objects
-# Rates are those of the healthy system; the network of each host is as fast as all targets together.
+# Rates and the time of a small request are those of the healthy system; the network of each host is as fast as all
+# targets together. Without the time of a request the model would have small requests wait for the network.
 _SYSTEM_TEMPLATE = """
 schema = "sonde-system/2"
 id = "one-host"
@@ -66,6 +67,7 @@ index = {index}
 file_system = "fs"
 server = "{server}"
 rate = { read = "{read} MB/s", write = "{write} MB/s" }
+model = { queue_depth = {depth}, request_cost = "{request} us" }
 [[targets]]
 id = "names"
 kind = "mdt"
@@ -83,7 +85,8 @@ on = "{nodes}"
 """
 # What these clients can do: they have no page cache of the kernel to drop or to read from, and do not place files by
 # number.
-_EXPERIMENTS = ("every-target", "small-reads", "names")
+_TRANSFERS, _SMALL_REQUESTS = "every-target", "small-reads"
+_EXPERIMENTS = (_TRANSFERS, _SMALL_REQUESTS, "names")
 
 
 @dataclass(frozen=True)
@@ -139,7 +142,7 @@ class ClusterMachine(RealMachine[Storage]):
         self._system_file = room.folder / "system.toml"
         self._system_text = system_text.replace("{path}", str(mount_path))
         state = DiagnosisState(system=str(self._system_file))
-        self._write_system_file(dict.fromkeys(("read", "write", "network"), 1.0))
+        self._write_system_file(dict.fromkeys(("read", "write", "network", "depth", "request"), 1.0))
         self._write_system_file(self._measure_rates(DiagnosisSession.read_machine(state)))
         session = DiagnosisSession.open_session(state, room.folder / "predictions")
         possible = {item.id for item in session.model.experiments}
@@ -148,16 +151,28 @@ class ClusterMachine(RealMachine[Storage]):
     def _write_system_file(self, rates: Mapping[str, float]) -> None:
         text = self._system_text
         for name, rate in rates.items():
-            text = text.replace(f"{{{name}}}", f"{rate:.3g}")
+            text = text.replace(f"{{{name}}}", f"{float(f'{rate:.3g}'):g}")  # without an exponent
         self._system_file.write_text(text, encoding="utf-8")
 
     def _measure_rates(self, machine: DiagnosedMachine) -> dict[str, float]:
-        """Returns MB/s of one target when all are accessed, and of a network that does not limit them."""
-        scaled = scale_experiment_to_machine(find_diagnosis_experiment(_EXPERIMENTS[0]), machine)
-        record = read_record(self._measure_plan(scaled) / RECORD_FILE)
-        rates = {name: math.exp(rate) / 1e6 for name, rate in measure_record(record, scaled.phase_ids).rates.items()}
+        """Returns MB/s of one target when all are accessed, and of a network that does not limit them, and for small
+        requests their number in flight and their time in microseconds."""
+        rates = {name: rate / 1e6 for name, rate in self._measure_experiment(_TRANSFERS, machine)[1].items()}
+        tasks, small = self._measure_experiment(_SMALL_REQUESTS, machine)
         targets = len(machine.targets)
-        return {name: rate / targets for name, rate in rates.items()} | {"network": max(rates.values())}
+        return {
+            **{name: rate / targets for name, rate in rates.items()},
+            "network": max(rates.values()),
+            "depth": tasks,
+            "request": compute_request_us(tasks, small["read"]),
+        }
+
+    def _measure_experiment(self, experiment_id: str, machine: DiagnosedMachine) -> tuple[int, dict[str, float]]:
+        """Returns the number of tasks and the rates of the phases in bytes or operations per second."""
+        scaled = scale_experiment_to_machine(find_diagnosis_experiment(experiment_id), machine)
+        record = read_record(self._measure_plan(scaled) / RECORD_FILE)
+        rates = measure_record(record, scaled.phase_ids, scaled.operation_phases).rates
+        return scaled.tasks, {name: math.exp(rate) for name, rate in rates.items()}
 
     def measure(self, experiment_id: str) -> Path:
         return self._measure_plan(self.opened.model.find_experiment(experiment_id))
@@ -227,6 +242,11 @@ class NodeMachine(ClusterMachine[ClientNode]):
 
     def list_launch_arguments(self, task_count: int) -> list[str]:
         return self._nodes.list_launch_arguments(task_count)
+
+
+def compute_request_us(tasks: int, operations_per_s: float) -> float:
+    """Returns the microseconds of one request where each task has one in flight (Little's law)."""
+    return 1e6 * tasks / operations_per_s
 
 
 def fill_system_text(

@@ -149,10 +149,7 @@ class ClusterMachine(RealMachine[Storage]):
         super().__init__(session, [name for name in _EXPERIMENTS if name in possible])
 
     def _write_system_file(self, rates: Mapping[str, float]) -> None:
-        text = self._system_text
-        for name, rate in rates.items():
-            text = text.replace(f"{{{name}}}", f"{float(f'{rate:.3g}'):g}")  # without an exponent
-        self._system_file.write_text(text, encoding="utf-8")
+        self._system_file.write_text(fill_rates(self._system_text, rates), encoding="utf-8")
 
     def _measure_rates(self, machine: DiagnosedMachine) -> dict[str, float]:
         """Returns MB/s of one target when all are accessed, and of a network that does not limit them, and for small
@@ -247,6 +244,13 @@ class NodeMachine(ClusterMachine[ClientNode]):
 def compute_request_us(tasks: int, operations_per_s: float) -> float:
     """Returns the microseconds of one request where each task has one in flight (Little's law)."""
     return 1e6 * tasks / operations_per_s
+
+
+def fill_rates(system_text: str, rates: Mapping[str, float]) -> str:
+    """Returns the text of a system file with rates and times by name, with three digits and without exponents."""
+    for name, rate in rates.items():
+        system_text = system_text.replace(f"{{{name}}}", f"{float(f'{rate:.3g}'):g}")
+    return system_text
 
 
 def fill_system_text(

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.check_inactive_arrays import list_inactive_arrays
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import FstabEntry, ObservedDisk, ObservedStorage
 
@@ -33,10 +34,13 @@ def find_fstab_faults(observed_storage: ObservedStorage) -> Iterator[LayoutFault
             continue
         yield CheckedItem("the line of fstab", entry.mount_point)
         if not _find_devices(observed_storage, entry) and _shows_sources(observed_storage, entry):
+            inactive = ", ".join(array.name for array in list_inactive_arrays(observed_storage))
             yield LayoutFault(
-                "fstab names no device", entry.mount_point, f"fstab mounts {entry.source}, which no device has",
+                "fstab names no device", entry.mount_point, f"fstab mounts {entry.source}, which no device has"
+                + f"; it may be on {inactive}, which does not run" * bool(inactive),
                 "the next start of the machine stops, or goes on without it",
-                "write the UUID or label that blkid prints into fstab",
+                "assemble the array first, and change fstab only if no device has it then" if inactive
+                else "write the UUID or label that blkid prints into fstab",
             )  # fmt: skip
         elif counts[entry.mount_point] == 1:
             yield from _compare_options(observed_storage, entry)

@@ -121,7 +121,7 @@ def find_absent_arrays(
                 f" {describe_device(members[0])}",
                 "what is on it is out of reach",
                 "mdadm --examine of its drives says what each lacks; mdadm --assemble --scan, never --create",
-                parts=(array.path, *owners),
+                parts=(array.path, *owners, *(member.name for member in members)),
             )  # fmt: skip
 
 

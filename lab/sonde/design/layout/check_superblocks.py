@@ -4,10 +4,10 @@ their checksum, drives that left their array, and UUIDs of other arrays."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.check_inactive_arrays import find_inactive_arrays, normalize_uuid
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage
 
@@ -17,7 +17,7 @@ _MEMBER_KIND = "linux_raid_member"
 
 
 def find_superblock_faults(observed_storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
-    """All faults of the superblocks and of mdadm.conf."""
+    """All faults of the superblocks, of mdadm.conf and of inactive arrays."""
     for disk in observed_storage.disks.values():
         if disk.settings.get("superblock_events"):
             yield from _check_checksum(disk)
@@ -25,6 +25,7 @@ def find_superblock_faults(observed_storage: ObservedStorage) -> Iterator[Layout
             yield from _compare_events(observed_storage, disk)
             yield from _check_mdadm_conf_line(observed_storage, disk)
     yield from _find_former_members(observed_storage)
+    yield from find_inactive_arrays(observed_storage)
 
 
 def _check_checksum(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
@@ -64,17 +65,12 @@ def _compare_events(observed_storage: ObservedStorage, array: ObservedDisk) -> I
             )  # fmt: skip
 
 
-def _normalize_uuid(uuid_text: str) -> str:
-    """The digits of a UUID, which mdadm divides by colons and blkid by hyphens."""
-    return re.sub(r"[^0-9a-f]", "", uuid_text.lower())
-
-
 def _check_mdadm_conf_line(
     observed_storage: ObservedStorage, array: ObservedDisk
 ) -> Iterator[LayoutFault | CheckedItem]:
     """The line of mdadm.conf that is for an array."""
     uuid, configured = array.settings.get("array_uuid", ""), array.settings.get("configured_uuid", "").split()
-    others = [text for text in configured if _normalize_uuid(text) != _normalize_uuid(uuid)]
+    others = [text for text in configured if normalize_uuid(text) != normalize_uuid(uuid)]
     device = array.settings.get("configured_device", "")
     if not device or not uuid:
         return
@@ -99,12 +95,12 @@ def _check_mdadm_conf_line(
 
 def _find_former_members(observed_storage: ObservedStorage) -> Iterator[LayoutFault]:
     """Drives that hold the superblock of an array that runs without them."""
-    arrays = {_normalize_uuid(disk.settings["array_uuid"]): disk for disk in observed_storage.disks.values()
+    arrays = {normalize_uuid(disk.settings["array_uuid"]): disk for disk in observed_storage.disks.values()
               if disk.kind == "md" and disk.settings.get("array_uuid")}  # fmt: skip
     used = {disk.name for array in arrays.values() for disk in observed_storage.iterate_disks_below(array.name)}
     used |= {path.name for disk in observed_storage.disks.values() for path in disk.paths}
     for disk in observed_storage.disks.values():
-        array = arrays.get(_normalize_uuid(disk.settings.get("fs_uuid", "")))
+        array = arrays.get(normalize_uuid(disk.settings.get("fs_uuid", "")))
         if array is None or disk.name in used or disk.settings.get("fs_kind") != _MEMBER_KIND:
             continue
         others = " ".join(array.settings.get(name, "") for name in ("spare_devices", "failed_devices")).split()

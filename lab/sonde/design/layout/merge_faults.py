@@ -85,6 +85,8 @@ RULES: Sequence[CauseRule] = (
     CauseRule("timeout too short", _ANY, "timeout below error recovery", _ANY),
     CauseRule("slice is not aligned", _ANY, "slice is not aligned", _ANY),
     CauseRule("slice is not aligned", _ANY, _PLANNED, frozenset({"start"})),
+    CauseRule("array not assembled", _ANY, "array inactive", _ANY, is_partial=True),
+    CauseRule("array inactive", _ANY, "drive left its array", _ANY, is_partial=True),
     CauseRule("array not assembled", _ANY, "volume lacks a device", _ANY, is_partial=True),
     CauseRule("array not assembled", _ANY, "not mounted", _ANY, is_partial=True),
     CauseRule("array not assembled", _ANY, _PLANNED, frozenset({"members", "stripes"}), is_partial=True),

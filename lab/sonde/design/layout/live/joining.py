@@ -21,12 +21,22 @@ _TYPED_WWID_PATTERN = re.compile(r"3([0-9a-f]{16}|[0-9a-f]{32})")
 
 def join_observations(observed_storage: ObservedStorage) -> ObservedStorage:
     """The same observations with each device and each file system once."""
-    disks = _join_configured_arrays(_join_disks(_replace_numbers_of_members_by_names(observed_storage.disks)))
+    joined = _join_disks(_replace_numbers_of_members_by_names(observed_storage.disks))
+    disks = _join_configured_arrays({name: _reduce_inactive_array(disk) for name, disk in joined.items()})
     file_systems = [
         _add_label_identity(_find_device(file_system, disks), disks)
         for file_system in _add_kinds(observed_storage.file_systems)
     ]
     return replace(observed_storage, disks=disks, file_systems=tuple(_join_file_systems(file_systems)))
+
+
+def _reduce_inactive_array(disk: ObservedDisk) -> ObservedDisk:
+    """An array that does not run is no device: nothing else that is shown of it is compared."""
+    if not disk.settings.get("inactive_members"):
+        return disk
+    names = ("inactive_members", "array_uuid", "full_array_name")
+    settings = {name: disk.settings[name] for name in names if name in disk.settings}
+    return ObservedDisk(disk.name, "inactive array", settings=settings, origin=disk.origin)
 
 
 def _join_configured_arrays(disks: Mapping[str, ObservedDisk]) -> dict[str, ObservedDisk]:

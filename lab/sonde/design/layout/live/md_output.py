@@ -64,6 +64,8 @@ def read_mdadm_detail(output_text: str, output_origin: str) -> ObservedStorage:
         for name, value in re.findall(r"^[ \t]*([A-Z][\w ]+) : (.*)$", output_text, re.MULTILINE)
     }
     level = exported.get("MD_LEVEL") or printed.get("Raid Level", "")
+    if printed.get("State") == "inactive":
+        return _read_inactive_detail(output_text, printed, output_origin)
     drives = int(exported.get("MD_DEVICES") or printed.get("Raid Devices", "0") or 0)
     if not level or not drives:
         raise UserError(
@@ -84,12 +86,24 @@ def read_mdadm_detail(output_text: str, output_origin: str) -> ObservedStorage:
     if uuid := exported.get("MD_UUID") or printed.get("UUID", ""):
         settings["array_uuid"] = uuid.lower()
     if array_name := exported.get("MD_NAME") or printed.get("Name", "").split(" ")[0]:
-        settings["array_name"] = array_name.rpartition(":")[2]
+        settings |= {"array_name": array_name.rpartition(":")[2], "full_array_name": array_name}
     return ObservedStorage(disks={name: ObservedDisk(
         name, "md", members=tuple(device.rsplit("/", 1)[-1] for device in sorted(devices)), level=level,
         geometry=_format_geometry(level, data), data=data, unit=int(chunk[1]) * _KIB if chunk else None,
         settings=settings, state=printed.get("State", ""), origin=output_origin,
     )})  # fmt: skip
+
+
+def _read_inactive_detail(output_text: str, printed: dict[str, str], output_origin: str) -> ObservedStorage:
+    """An array that holds drives, and does not run: mdadm prints no number of devices and no slots."""
+    head = re.match(r"/dev/(?:\S+/)?(\S+):", output_text)
+    members = re.findall(r"^[ \t]+-\s+\d+\s+\d+\s+-\s+/dev/(?:\S+/)?(\S+)$", output_text, re.MULTILINE)
+    if head is None or not members:
+        raise UserError(f"{output_origin} names no drive; it should be what mdadm --detail prints.")
+    settings = {"inactive_members": " ".join(sorted(members))}
+    settings |= {"array_uuid": printed["UUID"].lower()} if printed.get("UUID") else {}
+    settings |= {"full_array_name": printed["Name"].split(" ")[0]} if printed.get("Name") else {}
+    return ObservedStorage(disks={head[1]: ObservedDisk(head[1], settings=settings, origin=output_origin)})
 
 
 def _read_array_fields(detail_text: str, detail_fields: dict[str, str], raid_level: str) -> dict[str, str]:
@@ -194,7 +208,11 @@ def read_mdstat(output_text: str, output_origin: str) -> ObservedStorage:
     disks = {}
     for part in re.split(r"^(?=md\S* : )", output_text, flags=re.MULTILINE)[1:]:
         head = re.match(r"(md\S*) : (active|inactive)(?: \([\w-]+\))? ?(raid\d+|linear)? ?(.*)", part)
-        if head is not None and head[3]:
+        if head is not None and head[2] == "inactive":
+            members = re.findall(r"(\S+)\[\d+\]", f"{head[3] or ''} {head[4]}")
+            settings = {"inactive_members": " ".join(sorted(members))} if members else {}
+            disks[head[1]] = ObservedDisk(head[1], settings=settings, origin=output_origin)
+        elif head is not None and head[3]:
             disks[head[1]] = _read_mdstat_array(head[1], head[3], head[4], part, output_origin)
     if not disks:
         raise UserError(f"{output_origin} names no array; it should be /proc/mdstat of a machine with md.")

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, replace
 
 from sonde.design.checked_items import CheckedItem, split_faults_and_comparisons
+from sonde.design.routes.check_adapters import find_infiniband_faults
 from sonde.design.routes.check_directions import check_both_directions, find_router_of_tables, is_host_of_side
 from sonde.design.routes.check_links import ADDRESS_OF_ANOTHER_HOST, ANOTHER_ADDRESS, find_link_faults
 from sonde.design.routes.check_neighbors import FIXED_NEIGHBOR, WRONG_LINK_ADDRESS, compare_link_addresses
@@ -70,6 +71,7 @@ def check_host_routes(
             *describe_moved_ports(moved_ports, host_tables),
             *results,
             *_find_inactive_profiles(host_tables),
+            *find_infiniband_faults(host_tables),
             *both_sides,
         )
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from sonde.design.checked_items import CheckedItem
+from sonde.design.routes.check_adapters import find_differences_of_ports
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables, LinkDetails
 from sonde.design.routes.link_usability import is_bond_without_ports, list_bond_ports
@@ -28,6 +29,7 @@ _DISTRIBUTING = 0x20  # of the LACP state of a port
 def find_bond_port_faults(device_name: str, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
     """Ports of a bond that are down or that it does not use, or that take shorter packets than the bond sends."""
     yield from _check_aggregators(device_name, host_tables)
+    yield from find_differences_of_ports(device_name, list_bond_ports(device_name, host_tables), host_tables)
     for port in list_bond_ports(device_name, host_tables):
         yield CheckedItem("a port of a bond", port)
         is_down = host_tables.links.get(port) == "down"

@@ -28,8 +28,8 @@ _IP_MEMBERS = ("rules", "routes", "addresses", "settings", "options", "neighbors
 _OTHER_LNET = ("LNet of the other hosts",)
 _NO_CONFIGURATION = "configuration files, which set all this again at the next start"
 _LINK_ADDRESSES = "whether the link addresses of neighbors are those of their interfaces"
-_NEVER_EXAMINED = ("names of hosts (/etc/hosts, DNS)", "offloads, rings and pause frames (ethtool)",
-                   "firewalls (nft, iptables)", "RDMA (ports, priorities and flow control of RoCE)")  # fmt: skip
+_NEVER_EXAMINED = ("names of hosts (/etc/hosts, DNS)", "firewalls (nft, iptables)",
+                   "RDMA (priorities and flow control of RoCE)")  # fmt: skip
 
 
 def check_host(
@@ -129,6 +129,7 @@ def _list_not_given(host_tables: HostTables, other_tables: HostTables | None) ->
     is_one_sided = bool(host_tables.neighbors) and other_tables is None
     neighbors = (f"{_LINK_ADDRESSES} (the system file has none; --other-side)",) if is_one_sided else ()
     bond_ports = [details for details in host_tables.link_details.values() if details.is_bond_port]
+    adapters = () if host_tables.adapters else ("offloads, rings and pause frames (ethtool)",)
     policies = () if host_tables.security_policies is not None else ("IPsec policies (ip xfrm policy)",)
     if any(details.kind == "bond" or details.is_bond_port for details in host_tables.link_details.values()) and not any(
         details.bond_mode for details in host_tables.link_details.values()
@@ -137,6 +138,7 @@ def _list_not_given(host_tables: HostTables, other_tables: HostTables | None) ->
     has_aggregators = all(details.aggregator is not None for details in bond_ports)
     return (
         *neighbors,
+        *adapters,
         *policies,
         *(() if has_aggregators else ("which ports LACP has joined to a bond (ip -d addr)",)),
     )

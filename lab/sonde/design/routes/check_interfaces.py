@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 
 from sonde.design.checked_items import CheckedItem
+from sonde.design.routes.check_adapters import find_adapter_faults
 from sonde.design.routes.check_bonds import find_bond_option_faults, find_bond_port_faults
 from sonde.design.routes.check_counters import find_counter_faults
 from sonde.design.routes.fabric import FabricSide, is_address_in_ranges
@@ -212,7 +213,8 @@ def find_port_faults(device_name: str, host_tables: HostTables) -> Iterator[Rout
 
 
 def find_device_faults(device_name: str, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
-    """A device whose queue slows it down, or that does not use ARP."""
+    """A device whose queue or adapter slows it down, or that does not use ARP."""
+    yield from find_adapter_faults(device_name, host_tables)
     details = host_tables.link_details.get(device_name)
     if details is None:
         return

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from sonde.design.routes.adapter_outputs import InfiniBandPort
 from sonde.design.routes.lnet_records import LnetInterface, LnetPeer, LnetRoute
 from sonde.design.routes.security_policies import SecurityPolicy
 
@@ -187,6 +188,8 @@ class HostTables:
     lnet_extras: tuple[str, ...] = ()  # members of an LNet export that no check reads
     formats: tuple[str, ...] = ()  # of configuration files among the sources, by their names in sonde route plan
     inactive_profiles: tuple[InactiveProfile, ...] = ()  # configuration files that do not take effect at the start
+    adapters: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # of ethtool, by device and name
+    infiniband_ports: tuple[InfiniBandPort, ...] = ()
     pictures: tuple[str, ...] = ()  # names of files that hold a picture of a plan, so no tables
 
     @property
@@ -245,6 +248,11 @@ class HostTables:
             lnet_extras=tuple(dict.fromkeys((*self.lnet_extras, *other_tables.lnet_extras))),
             formats=tuple(dict.fromkeys((*self.formats, *other_tables.formats))),
             inactive_profiles=tuple(dict.fromkeys((*self.inactive_profiles, *other_tables.inactive_profiles))),
+            adapters={
+                device: {**self.adapters.get(device, {}), **other_tables.adapters.get(device, {})}
+                for device in {**self.adapters, **other_tables.adapters}
+            },
+            infiniband_ports=tuple(dict.fromkeys((*self.infiniband_ports, *other_tables.infiniband_ports))),
             pictures=tuple(dict.fromkeys((*self.pictures, *other_tables.pictures))),
         )
 

@@ -17,6 +17,12 @@ from functools import reduce
 from pathlib import Path
 
 from sonde.design.routes import configuration_reader
+from sonde.design.routes.adapter_outputs import (
+    is_ethtool_output,
+    is_ibstat_output,
+    parse_ethtool_outputs,
+    parse_ibstat_output,
+)
 from sonde.design.routes.address_lines import parse_address_output
 from sonde.design.routes.host_tables import (
     HostTables,
@@ -161,6 +167,10 @@ def _parse_tables_by_kind(table_text: str, file_name: str) -> HostTables:
         return configuration_reader.parse_network_configuration(table_text, file_name)
     if stripped.startswith(("[", "{")):
         return parse_json_tables(stripped, file_name)
+    if is_ethtool_output(table_text):
+        return HostTables(adapters=parse_ethtool_outputs(table_text))
+    if is_ibstat_output(table_text):
+        return HostTables(infiniband_ports=tuple(parse_ibstat_output(table_text)))
     if is_policy_listing(table_text):
         return HostTables(security_policies=parse_policy_listing(table_text, file_name))
     if re.search(r"^(# )?CONFIG_\w+", table_text, re.MULTILINE):

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks the adapters of a host: rings, queues, offloads, interrupts and speed of its interfaces (ethtool), and the
+state of InfiniBand ports (ibstat).
+
+Source: ethtool(8); Linux Documentation/networking/segmentation-offloads.rst; InfiniBand Architecture Specification,
+volume 1, port states.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from sonde.design.checked_items import CheckedItem
+from sonde.design.routes.faults import RouteFault
+from sonde.design.routes.host_tables import HostTables
+
+# Drivers of fast interfaces begin with rings of 512 and more.
+_SMALL_RING = 512
+_MANY_CHANNELS = 4
+_LATE_INTERRUPT_US = 500
+# A link at a quarter of the fastest mode of its interface, as 25 of 100 Gbit/s, uses one lane of four.
+_LANES = 4
+_LEAST_SPEED_MB = 1000
+# The slowest link of four lanes since 2008, QDR, in Gbit/s.
+_LEAST_INFINIBAND_RATE = 40
+_OFFLOADS = {
+    "tcp-segmentation-offload": ("tso", "the processor splits what it sends into single packets"),
+    "generic-receive-offload": ("gro", "the processor handles each received packet by itself"),
+    "scatter-gather": ("sg", "each packet is copied before it is sent"),
+    "rx-checksumming": ("rx", "the processor computes the checksum of each received packet"),
+    "tx-checksumming": ("tx", "the processor computes the checksum of each packet that it sends"),
+}
+
+
+def find_adapter_faults(device_name: str, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
+    """Faults of one interface in outputs of ethtool; nothing where none was given."""
+    values = host_tables.adapters.get(device_name)
+    if not values:
+        return
+    yield CheckedItem("the adapter of an interface", device_name)
+    ring, largest_ring = _read_number(values, "ring RX"), _read_number(values, "maximum ring RX")
+    if ring is not None and largest_ring is not None and ring < min(_SMALL_RING, largest_ring / 2):
+        yield RouteFault(
+            "packets dropped early", device_name,
+            f"the ring of {device_name} holds {ring} received packets of at most {largest_ring}: bursts are dropped",
+            f"ethtool -G {device_name} rx {largest_ring}",
+        )  # fmt: skip
+    channels, most_channels = (_read_number(values, f"{prefix}channels Combined") for prefix in ("", "maximum "))
+    if channels == 1 and most_channels is not None and most_channels >= _MANY_CHANNELS:
+        yield RouteFault(
+            "single queue", device_name,
+            f"{device_name} has one queue of at most {most_channels}: one processor handles all its packets",
+            f"ethtool -L {device_name} combined {most_channels}",
+        )  # fmt: skip
+    for name, (option, effect) in _OFFLOADS.items():
+        if values.get(f"feature {name}", "").startswith("off"):
+            yield RouteFault(
+                "offload off", f"{device_name}: {name}", f"{name} of {device_name} is off: {effect}",
+                f"ethtool -K {device_name} {option} on",
+            )  # fmt: skip
+    delay = _read_number(values, "coalesce rx-usecs")
+    if delay is not None and delay > _LATE_INTERRUPT_US:
+        yield RouteFault(
+            "late interrupts", device_name,
+            f"{device_name} reports received packets up to {delay} µs late (rx-usecs), which each small request waits",
+            f"ethtool -C {device_name} adaptive-rx on, or rx-usecs 8",
+        )  # fmt: skip
+    yield from _check_speed(device_name, values)
+
+
+def _check_speed(device_name: str, values: Mapping[str, str]) -> Iterator[RouteFault]:
+    """A link in half duplex, or at a fraction of what its interface offers."""
+    if values.get("link Duplex") == "Half":
+        yield RouteFault(
+            "half duplex", device_name, f"{device_name} sends and receives in turn (half duplex)",
+            f"let both ends negotiate: ethtool -s {device_name} autoneg on, and the same on the switch",
+        )  # fmt: skip
+    speed = _read_number(values, "link Speed")
+    offered = [int(number) for number in re.findall(r"(\d+)base", values.get("link Supported link modes", ""))]
+    best = max(offered, default=0)
+    if speed is not None and (speed < _LEAST_SPEED_MB or speed * _LANES <= best):
+        yield RouteFault(
+            "slow link", device_name,
+            f"{device_name} runs at {speed} Mbit/s" + (f", and offers {best} Mbit/s" if best > speed else ""),
+            "look at the cable, the transceiver and the speed of the port of the switch",
+        )  # fmt: skip
+
+
+def find_differences_of_ports(bond: str, ports: Sequence[str], host_tables: HostTables) -> Iterator[RouteFault]:
+    """Ports of one bond whose speeds or pause frames differ."""
+    members = {port: host_tables.adapters[port] for port in ports if port in host_tables.adapters}
+    for name, noun in (("link Speed", "speeds"), ("pause RX", "pause frames"), ("pause TX", "pause frames")):
+        values = {port: each[name] for port, each in members.items() if name in each}
+        if len(set(values.values())) > 1:
+            yield RouteFault(
+                "bond ports differ", ", ".join(values),
+                f"the {noun} of the ports of {bond} differ: "
+                + ", ".join(f"{port} has {name.partition(' ')[2]} {value}" for port, value in values.items()),
+                "give both ports the same settings, and their switch ports too",
+            )  # fmt: skip
+            return
+
+
+def find_infiniband_faults(host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
+    """Ports of InfiniBand that are slow or without a subnet manager; a port without a cable is none."""
+    for port in host_tables.infiniband_ports:
+        name = f"{port.adapter} port {port.number}"
+        if port.state not in ("Active", "Initializing", "Armed"):
+            continue
+        yield CheckedItem("an InfiniBand port", name)
+        if port.state != "Active" or port.manager == 0:
+            yield RouteFault(
+                "no subnet manager", name,
+                f"{name} is in the state {port.state} with SM lid {max(0, port.manager)}: no subnet manager has"
+                " configured it, so IPoIB and RDMA do not work",
+                "start the subnet manager of this fabric (opensm, or that of the switch), and look at its log",
+            )  # fmt: skip
+        elif port.rate < _LEAST_INFINIBAND_RATE:
+            yield RouteFault(
+                "slow link", name,
+                f"{name} runs at {port.rate:g} Gbit/s: its link has lost lanes or speed",
+                "look at the cable and the port of the switch (iblinkinfo, ibdiagnet)",
+            )  # fmt: skip
+
+
+def _read_number(values: Mapping[str, str], name: str) -> int | None:
+    match = re.match(r"\d+", values.get(name, ""))
+    return int(match[0]) if match else None

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Outputs of ethtool and ibstat: adapters that are slower than they can be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from dual_stack_host import check_outputs, print_server_outputs
+
+from sonde.design.routes.adapter_outputs import parse_ethtool_outputs
+from sonde.design.routes.table_reader import parse_host_tables
+
+ETHTOOL = """Settings for eth2:
+	Supported ports: [ FIBRE ]
+	Supported link modes:   10000baseT/Full
+		100000baseCR4/Full
+	Supported pause frame use: Symmetric
+	Speed: 100000Mb/s
+	Duplex: Full
+	Link detected: yes
+Ring parameters for eth2:
+Pre-set maximums:
+RX:		8192
+RX Mini:	n/a
+TX:		8192
+Current hardware settings:
+RX:		1024
+RX Mini:	n/a
+TX:		1024
+Channel parameters for eth2:
+Pre-set maximums:
+RX:		n/a
+Combined:	63
+Current hardware settings:
+RX:		n/a
+Combined:	32
+Features for eth2:
+rx-checksumming: on
+tx-checksumming: on
+	tx-checksum-ipv4: off [fixed]
+scatter-gather: on
+tcp-segmentation-offload: on
+generic-receive-offload: on
+large-receive-offload: off
+Coalesce parameters for eth2:
+Adaptive RX: on  TX: on
+rx-usecs:	8
+Pause parameters for eth2:
+Autonegotiate:	off
+RX:		on
+TX:		on
+"""
+IBSTAT = """CA 'mlx5_0'
+	CA type: MT4115
+	Number of ports: 1
+	Port 1:
+		State: Active
+		Physical state: LinkUp
+		Rate: 100
+		Base lid: 12
+		SM lid: 1
+		Link layer: InfiniBand
+CA 'mlx5_1'
+	Port 1:
+		State: Down
+		Physical state: Polling
+		Rate: 10
+		Base lid: 65535
+		SM lid: 0
+		Link layer: InfiniBand
+CA 'mlx5_2'
+	Port 1:
+		State: Active
+		Physical state: LinkUp
+		Rate: 25
+		Base lid: 0
+		SM lid: 0
+		Link layer: Ethernet
+"""
+RINGS = "Current hardware settings:\nRX:		1024"
+
+
+def test_healthy_adapters_have_no_fault(tmp_path: Path) -> None:
+    verdict = check_outputs(tmp_path, print_server_outputs() | {"ethtool": ETHTOOL, "ibstat": IBSTAT})
+    assert verdict.faults == ()
+    compared = {(item.subject, item.location) for item in verdict.comparisons}
+    assert {("the adapter of an interface", "eth2"), ("an InfiniBand port", "mlx5_0 port 1")} <= compared
+    assert not any("ethtool" in text for text in verdict.not_examined)
+    assert any("ethtool" in text for text in check_outputs(tmp_path / "less", print_server_outputs()).not_examined)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault_kind", "expected_sentence"),
+    [
+        (RINGS, RINGS.replace("1024", "256"), "packets dropped early", "holds 256 received packets of at most 8192"),
+        ("Combined:	32", "Combined:	1", "single queue", "one queue of at most 63"),
+        ("tcp-segmentation-offload: on", "tcp-segmentation-offload: off", "offload off", "into single packets"),
+        ("generic-receive-offload: on", "generic-receive-offload: off", "offload off", "each received packet"),
+        ("scatter-gather: on", "scatter-gather: off [requested on]", "offload off", "is copied"),
+        ("rx-usecs:	8", "rx-usecs:	3000", "late interrupts", "up to 3000 µs late"),
+        ("Speed: 100000Mb/s", "Speed: 10000Mb/s", "slow link", "runs at 10000 Mbit/s, and offers 100000 Mbit/s"),
+        ("Duplex: Full", "Duplex: Half", "half duplex", "in turn"),
+    ],
+)
+def test_slow_adapter_is_reported(tmp_path: Path, old: str, new: str, fault_kind: str, expected_sentence: str) -> None:
+    assert old in ETHTOOL
+    outputs = print_server_outputs() | {"ethtool": ETHTOOL.replace(old, new)}
+    (fault,) = check_outputs(tmp_path, outputs).faults
+    assert (fault.kind, fault.location.partition(":")[0]) == (fault_kind, "eth2")
+    assert expected_sentence in fault.problem
+
+
+@pytest.mark.parametrize(("old", "new", "sentence"), [
+    ("RX:		on", "RX:		off", "the pause frames of the ports of bond0 differ: eth2 has RX on, eth3 has RX off"),
+    ("Speed: 100000", "Speed: 40000", "the speeds of the ports of bond0 differ: eth2 has Speed 100000Mb/s, eth3 has"),
+])  # fmt: skip
+def test_ports_of_a_bond_with_other_settings_are_reported(tmp_path: Path, old: str, new: str, sentence: str) -> None:
+    other = ETHTOOL.replace("eth2", "eth3")
+    for name, text, kinds in (("alike", other, []), ("unlike", other.replace(old, new), ["bond ports differ"])):
+        faults = check_outputs(tmp_path / name, print_server_outputs() | {"ethtool": ETHTOOL + text}).faults
+        assert [fault.kind for fault in faults] == kinds
+    assert sentence in faults[0].problem
+
+
+@pytest.mark.parametrize(("old", "new", "fault_kind"), [
+    ("Rate: 100", "Rate: 10", "slow link"), ("State: Active", "State: Initializing", "no subnet manager"),
+    ("SM lid: 1", "SM lid: 0", "no subnet manager"),
+])  # fmt: skip
+def test_fault_of_an_infiniband_port_is_reported(tmp_path: Path, old: str, new: str, fault_kind: str) -> None:
+    outputs = print_server_outputs() | {"ibstat": IBSTAT.replace(old, new, 1)}
+    (fault,) = check_outputs(tmp_path, outputs).faults
+    assert (fault.kind, fault.location) == (fault_kind, "mlx5_0 port 1")
+
+
+def test_values_of_ethtool_are_read_by_device() -> None:
+    values = parse_ethtool_outputs(ETHTOOL)["eth2"]
+    assert (values["ring RX"], values["maximum ring RX"], values["channels Combined"]) == ("1024", "8192", "32")
+    assert "feature tx-checksum-ipv4" not in values
+    assert values["link Supported link modes"] == "10000baseT/Full 100000baseCR4/Full"
+    assert [port.adapter for port in parse_host_tables(IBSTAT, "ibstat").infiniband_ports] == ["mlx5_0", "mlx5_1"]

@@ -13,7 +13,7 @@ from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage
 
 # An array counts events while its members are examined one after another; an assembly bears a difference of one.
 _FEW_EVENTS, _MANY_EVENTS = 1, 100
-_MEMBER_KIND = "linux_raid_member"
+MEMBER_KIND = "linux_raid_member"
 
 
 def find_superblock_faults(observed_storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
@@ -101,7 +101,7 @@ def _find_former_members(observed_storage: ObservedStorage) -> Iterator[LayoutFa
     used |= {path.name for disk in observed_storage.disks.values() for path in disk.paths}
     for disk in observed_storage.disks.values():
         array = arrays.get(normalize_uuid(disk.settings.get("fs_uuid", "")))
-        if array is None or disk.name in used or disk.settings.get("fs_kind") != _MEMBER_KIND:
+        if array is None or disk.name in used or disk.settings.get("fs_kind") != MEMBER_KIND:
             continue
         others = " ".join(array.settings.get(name, "") for name in ("spare_devices", "failed_devices")).split()
         if disk.name in others or disk.kind not in ("disk", "part", "multipath"):

@@ -33,7 +33,7 @@ def find_shared_devices(
         return
     labels_by_base: dict[str, dict[str, str]] = {}
     for name, label in list_target_labels(observed_storage).items():
-        base = _find_base_device(observed_storage, name)
+        base = find_base_device(observed_storage, name)
         if _DATA_TARGET_PATTERN.fullmatch(label) and base is not None:
             labels_by_base.setdefault(base.name, {})[label] = name
             yield CheckedItem("one target on each device", base.name)
@@ -49,7 +49,7 @@ def find_shared_devices(
             )  # fmt: skip
 
 
-def _find_base_device(observed_storage: ObservedStorage, name: str) -> ObservedDisk | None:
+def find_base_device(observed_storage: ObservedStorage, name: str) -> ObservedDisk | None:
     """The array, map or disk that holds a device: itself, or what a partition or volume of one device is cut from."""
     disk = observed_storage.disks.get(name)
     while disk is not None and disk.kind not in _BASE_KINDS:

@@ -10,12 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.check_planned_devices import list_planned_targets
+from sonde.design.layout.check_shared_arrays import MemberView, find_member_view
 from sonde.design.layout.device_identity import is_planned_device
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedStorage
 from sonde.design.layout.planned_roles import read_target_name
 from sonde.design.layout.written_attributes import WrittenAttribute, group_by_command
 
+_MOST_NAMES = 3
 _OBJECT_TARGET_PATTERN = re.compile(r"(\w+)-OST[0-9a-f]{4}")
 
 
@@ -34,10 +36,14 @@ def find_server_faults(
     targets = list_planned_targets(commands.values())
     mounted = {host: list_mounted_targets(storage) for host, storage in storage_by_host.items()
                if any(each.options for each in storage.file_systems)}  # fmt: skip
+    by_host = {host: storage_by_host[host] for host in mounted}
+    members = {label: {host: view for host in mounted if (view := find_member_view(by_host, host, path))}
+               for label, path in targets.items()}  # fmt: skip
     visible = {
-        label: [host for host in mounted if _sees_device(storage_by_host[host], path)]
+        label: [host for host in mounted if _sees_device(storage_by_host[host], path)
+                or (host in members[label] and members[label][host].is_complete)]
         for label, path in targets.items()
-    }
+    }  # fmt: skip
     for label, servers in visible.items():
         if len(servers) < 2 or label == "MGS":
             continue
@@ -49,14 +55,18 @@ def find_server_faults(
                 "look at the log of the kernel and of the cluster, then mount -t lustre"
                 f" {targets[label]} on one of them",
             )  # fmt: skip
-    yield from _find_invisible_devices(mounted, visible, written)
+    yield from _find_invisible_devices(mounted, visible, members, written)
     yield from _find_failed_over_targets(mounted, visible, _group_by_primary(written))
 
 
 def _find_invisible_devices(
-    mounted: Mapping[str, set[str]], visible: Mapping[str, Sequence[str]], written: Sequence[WrittenAttribute]
+    mounted: Mapping[str, set[str]],
+    visible: Mapping[str, Sequence[str]],
+    members: Mapping[str, Mapping[str, MemberView]],
+    written: Sequence[WrittenAttribute],
 ) -> Iterator[LayoutFault]:
-    """Devices that one server of a pair does not see, while it sees those of other targets of the same servers."""
+    """Devices that one server of a pair does not see, while it sees those of other targets of the same servers. Only
+    one server runs an array of md: the other one sees its members."""
     services: dict[int, set[str]] = {}
     for attribute in written:
         if attribute.key == ("mkfs.lustre", "--servicenode"):
@@ -70,6 +80,10 @@ def _find_invisible_devices(
         servers = [host for host in mounted if any(host in visible[label] for label in labels)]
         for label in labels:
             blind = [host for host in servers if host not in visible[label]]
+            partial = [host for host in blind if host in members[label] and members[label][host].visible_count]
+            for host in partial if visible[label] else ():
+                yield _report_missing_members(label, host, members[label][host])
+            blind = [host for host in blind if host not in partial]
             if visible[label] and blind:
                 yield LayoutFault(
                     "device not visible", label,
@@ -78,6 +92,17 @@ def _find_invisible_devices(
                     "it cannot be started there after a failure of its server",
                     "look at zoning and mapping of the LUN, then rescan the hosts",
                 )  # fmt: skip
+
+
+def _report_missing_members(label: str, host: str, view: MemberView) -> LayoutFault:
+    missing = ", ".join(view.missing[:_MOST_NAMES]) + ", …" * (len(view.missing) > _MOST_NAMES)
+    return LayoutFault(
+        "device not visible", label,
+        f"{host} sees {view.visible_count} of the {view.visible_count + len(view.missing)} members of its array, which"
+        f" {view.host} runs; it does not see {missing}",
+        "after a failure of its server it starts there degraded, or not at all",
+        "look at the cables of the enclosure and at zoning, then rescan the host",
+    )  # fmt: skip
 
 
 def _sees_device(storage: ObservedStorage, path: str) -> bool:

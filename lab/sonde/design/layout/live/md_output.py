@@ -129,6 +129,7 @@ def _read_array_fields(detail_text: str, detail_fields: dict[str, str], raid_lev
         policy = detail_fields.get("Consistency Policy", "bitmap" if "Intent Bitmap" in detail_fields else "resync")
         settings["bitmap"] = {"resync": "none", "bitmap": "internal"}.get(policy, policy)
         position = detail_fields.get("Intent Bitmap", "")
+        settings |= {"clustered": "1"} if "Clustered" in position or "Cluster Name" in detail_fields else {}
         position = "internal" if position.startswith("Internal") else position
         settings |= {"bitmap_position": position} if position else {}
     state = detail_fields.get("State", "")

@@ -22,7 +22,8 @@ _MAX_ODD_FRACTION = 1 / 3
 _MIN_PEERS = 3
 # Attributes that identify a part, count something or follow from its model: they differ between equals.
 _INDIVIDUAL_ATTRIBUTE_PATTERN = re.compile(
-    r"name|array_name|spare_group|number|links|serial|wwn|wwid|uuid|fs_uuid|fs_label|mountpoint|partlabel|hctl|model|rev|vendor|product"
+    r"name|(?:full_)?array_name|inactive_members|spare_group|number|links|serial|wwn|wwid|uuid|fs_uuid|fs_label|mountpoint"
+    r"|partlabel|hctl|model|rev|vendor|product"
     r"|rotational|size|slots|spare_devices|spares|failed|degraded|sync_action|sync_completed|sync_speed|mismatch_cnt"
     r"|reshape_position|resync_start|array_state|devices|raid_disks|level|used_bytes|superblock_version|array_size"
     r"|volume_group|volume_type|origin|data_percent|twice|mapper_targets|group_of_pv|bad_blocks|map_size|dev"

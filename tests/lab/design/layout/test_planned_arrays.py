@@ -19,6 +19,14 @@ def test_arrays_as_planned_are_sound() -> None:
     assert {"the planned drives of an array", "the planned spares of an array"} <= subjects
 
 
+def test_names_of_arrays_below_a_volume_may_differ() -> None:
+    volume = {"lv_name": "vol", "vg_name": "vol", "segtype": "striped", "stripes": "2", "stripe_size": "524288",
+              "lv_size": "16000000000000", "devices": "/dev/md0(0),/dev/md1(0)"}  # fmt: skip
+    arrays = [PrintedArray("md0", FIRST, [12]), PrintedArray("md1", SECOND, [13])]
+    lvs = json.dumps({"report": [{"lv": [volume]}]})
+    assert not any("name" in fault.problem for fault in check_arrays(arrays, describe_arrays(), lvs=lvs).faults)
+
+
 @pytest.mark.parametrize("count", [1, 6])
 def test_exchanged_members_are_one_fault(count: int) -> None:
     first, second = [*range(6, 6 + count), *range(count, 6)], [*range(count), *range(6 + count, 12)]

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.check_inactive_arrays import find_inactive_arrays, normalize_uuid
 from sonde.design.layout.faults import LayoutFault
+from sonde.design.layout.live.joining import read_identity
 from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage
 
 # An array counts events while its members are examined one after another; an assembly bears a difference of one.
@@ -99,6 +100,8 @@ def _find_former_members(observed_storage: ObservedStorage) -> Iterator[LayoutFa
               if disk.kind == "md" and disk.settings.get("array_uuid")}  # fmt: skip
     used = {disk.name for array in arrays.values() for disk in observed_storage.iterate_disks_below(array.name)}
     used |= {path.name for disk in observed_storage.disks.values() for path in disk.paths}
+    identities = {read_identity(observed_storage.disks[name], observed_storage.disks) for name in used
+                  if name in observed_storage.disks} - {""}  # fmt: skip
     for disk in observed_storage.disks.values():
         array = arrays.get(normalize_uuid(disk.settings.get("fs_uuid", "")))
         if array is None or disk.name in used or disk.settings.get("fs_kind") != MEMBER_KIND:
@@ -106,6 +109,8 @@ def _find_former_members(observed_storage: ObservedStorage) -> Iterator[LayoutFa
         others = " ".join(array.settings.get(name, "") for name in ("spare_devices", "failed_devices")).split()
         if disk.name in others or disk.kind not in ("disk", "part", "multipath"):
             continue
+        if read_identity(disk, observed_storage.disks) in identities:
+            continue  # another path of a drive that the array uses
         yield LayoutFault(
             "drive left its array", disk.name,
             f"it holds a superblock of {array.name}, but is neither a member nor a spare of it",

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
 from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.check_failover_nodes import check_mount_protection, compare_failover_nodes
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.geometry import KIB, MIB
 from sonde.design.layout.live.observations import ObservedFileSystem
@@ -59,8 +60,9 @@ def find_target_faults(file_systems: Sequence[ObservedFileSystem]) -> Iterator[L
     for target in written:
         yield from _check_written_target(target)
         if target.location in backends:
-            yield from _check_mount_protection(target, backends[target.location])
+            yield from check_mount_protection(target, backends[target.location])
     yield from _compare_written_targets(written)
+    yield from compare_failover_nodes(written)
     for target in lustre:
         yield from _check_fill_level(target)
         yield from _check_client_parameters(target)
@@ -119,23 +121,6 @@ def _check_label_count(target: ObservedFileSystem) -> Iterator[LayoutFault]:
     )  # fmt: skip
 
 
-def _check_mount_protection(
-    target: ObservedFileSystem, ldiskfs: ObservedFileSystem
-) -> Iterator[LayoutFault | CheckedItem]:
-    """Several servers (divided by colons) may mount the target: then mmp keeps two of them from it at once."""
-    features = ldiskfs.facts.get("features", "").split()
-    if not features or ":" not in target.facts.get("failover", ""):
-        return
-    yield CheckedItem("protection against two mounts", target.location)
-    if "mmp" not in features:
-        servers = target.facts["failover"].replace(":", " and ")
-        yield LayoutFault(
-            "no protection against two mounts", target.location,
-            f"its file system lacks mmp, and {servers} may mount it", "two servers that mount it at once destroy it",
-            "tune2fs -O mmp on its device, while no server has it mounted",
-        )  # fmt: skip
-
-
 def _find_unusual_facts(
     targets: Sequence[ObservedFileSystem], fact_name: str
 ) -> Iterator[tuple[ObservedFileSystem, str, str]]:
@@ -161,7 +146,8 @@ def _compare_written_targets(targets: Sequence[ObservedFileSystem]) -> Iterator[
             ("management",),
         )  # fmt: skip
     for member, kind in (("file_system", "file system name"), ("backend", "backend")):
-        for target, value, usual in _find_unusual_facts(targets, member):
+        # the label of a management target may name no file system
+        for target, value, usual in _find_unusual_facts([each for each in targets if each.facts.get(member)], member):
             yield LayoutFault(
                 "targets differ", target.location, f"its {kind} is {value}; that of the other targets is {usual}",
                 "it belongs to another file system, or behaves in another way than its peers",

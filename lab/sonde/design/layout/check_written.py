@@ -67,6 +67,7 @@ _NAMES = "nothing depends on the name"
 _DEVICES = "the plan names no device for it, or no output shows its links in /dev, its WWN or its serial number"
 _PARTITIONS = "the partitions are compared, not the disk that the command names"
 _ANSWER = "it changes how a tool asks or rounds, not what it makes"
+_VARIABLE = "the script takes it from a variable of the shell; give lnet of the network in the system file"
 _UNASSIGNED = "the outputs show it, but not for which of their parts it was planned (lsblk and findmnt tell)"
 _FSTAB = "the mount is compared, not the line of fstab"
 _SWAP = "no output of swap is read"
@@ -245,7 +246,15 @@ def list_not_compared(
         if comparison is None:
             reason = REASONS.get((program, option), "no rule reads it")
         else:
-            reason = _UNASSIGNED if _is_shown_elsewhere(view, (program, option), comparison) else "no output shows it"
+            values = [attribute.value for attribute in written if attribute.key == (program, option)]
+            is_variable = all(value.startswith("$") and "(" not in value for value in values)
+            reason = (
+                _VARIABLE
+                if is_variable
+                else _UNASSIGNED
+                if _is_shown_elsewhere(view, (program, option), comparison)
+                else "no output shows it"
+            )
         names_by_reason.setdefault(reason, {})[name] = None
     return tuple(f"{', '.join(names)}, because {reason}" for reason, names in names_by_reason.items())
 

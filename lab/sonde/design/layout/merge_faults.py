@@ -95,6 +95,7 @@ RULES: Sequence[CauseRule] = (
     CauseRule("failed drive in an array", _ANY, "no spare", _ANY),
     CauseRule("failed drive in an array", _ANY, _PLANNED, frozenset({"spares"}), is_partial=True),
     CauseRule("no failover server", _ANY, _PLANNED, frozenset({"failover"})),
+    CauseRule("failover servers differ", _ANY, _PLANNED, frozenset({"failover"})),
     CauseRule("file system with errors", _ANY, "file system with errors", _ANY),
     CauseRule("degraded", _ANY, "spare in use", _ANY),
     CauseRule("degraded", _ANY, "errors of a drive", _ANY),

@@ -120,6 +120,7 @@ def test_target_mounted_on_two_servers_is_reported(tmp_path: Path, number: int, 
     [
         ("10.0.1.1@o2ib:10.0.1.2@o2ib", "extent flex_bg mmp", False),
         ("10.0.1.1@o2ib:10.0.1.2@o2ib", "extent flex_bg", True),
+        ("10.0.1.1@o2ib failover.node=10.0.1.2@o2ib", "extent flex_bg", True),  # as tunefs.lustre prints service nodes
         ("10.0.1.1@o2ib,10.0.1.1@tcp", "extent flex_bg", False),  # two addresses of one server
     ],
 )

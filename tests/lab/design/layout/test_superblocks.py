@@ -76,6 +76,18 @@ def test_drive_outside_of_its_array_is_reported() -> None:
     assert "superblock of md0" in fault.problem
 
 
+def test_second_path_of_a_member_did_not_leave_the_array() -> None:
+    """Two drives of one WWN are one drive, which no map joins: --re-add of the second path would destroy the array."""
+    detail = print_detail(PrintedArray("md0", range(6), [6])) + f"              UUID : {UUID}\n"
+    rows = [{"name": name_drive(number), "kname": name_drive(number), "type": "disk", "size": 2 * 10**12, "rota": True,
+             "wwn": f"0x5000c500a000{1000 + number % 7}", "fstype": "linux_raid_member",
+             "uuid": "11112222-3333-4444-5555-666677778888"} for number in range(8)]  # fmt: skip
+    faults = check_outputs({"detail": detail, "lsblk": json.dumps({"blockdevices": rows})}).faults
+    assert "path used without its map" in {fault.kind for fault in faults}
+    assert "drive left its array" not in {fault.kind for fault in faults}
+    assert not any("--re-add" in fault.remedy for fault in faults)
+
+
 @pytest.mark.parametrize(("lines", "kind", "text"), [
     (LINE.format("md0", OTHER), "another UUID in mdadm.conf", f"UUID {OTHER}; the array has {UUID}"),
     (LINE.format("md0", OTHER) + LINE.format("md0", UUID), "another UUID in mdadm.conf", f"UUID {OTHER};"),

@@ -10,7 +10,7 @@ from sonde.design.layout.live.observations import ObservedFileSystem, ObservedSt
 from sonde.model.errors import UserError
 
 # The forms that identify these outputs.
-TUNEFS_FORM = r"^Lustre FS: +\S+$"
+TUNEFS_FORM = r"^Lustre FS:(?: +\S+)?[ \t]*$"
 DF_FORM = r"^UUID +(1K-blocks|bytes|Inodes)\b"
 # Parameters that a fault of their own is about.
 _ADDRESSES = ("mgsnode", "failover.node", "servicenode")

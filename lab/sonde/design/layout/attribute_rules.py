@@ -134,7 +134,13 @@ RULES: Sequence[AttributeRule] = (
     AttributeRule(
         "zfs", "mounted", "no", "not mounted", "it is not mounted at its mount point",
         "what is written there goes to the file system below", "zfs mount -a, and look for files below the mount point",
-        needs={"mountpoint": "/.*"},
+        needs={"mountpoint": "/.*", "canmount": "(on)?"},
+    ),
+    AttributeRule(
+        "zfs", "canmount", "noauto", "not mounted at a start", "it is mounted now, but canmount is noauto",
+        "after the next import it is not mounted, and programs write to the file system below",
+        "zfs set canmount=on, unless a cluster or a unit of systemd mounts it",
+        needs={"mounted": "yes", "mountpoint": "/(?!$|boot).*"},  # boot environments have noauto
     ),
     AttributeRule(
         "zfs", "copies", "[23]", "several copies", "copies is {value}: each block is written {value} times",
@@ -274,7 +280,9 @@ def _apply_rules(part_name: str, location: str, attributes: Mapping[str, str]) -
         if rule.part != part_name:
             continue
         for owner, value in _find_values(rule.attribute, location, attributes):
-            if any(not re.fullmatch(pattern, attributes.get(name, "")) for name, pattern in (rule.needs or {}).items()):
+            suffix = f"@{owner}" if f"{rule.attribute}@{owner}" in attributes else ""
+            needs = {f"{name}{suffix}": pattern for name, pattern in (rule.needs or {}).items()}
+            if any(not re.fullmatch(pattern, attributes.get(name, "")) for name, pattern in needs.items()):
                 continue
             yield CheckedItem(rule.attribute, owner)
             if re.fullmatch(rule.faulty, value):

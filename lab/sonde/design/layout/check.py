@@ -13,6 +13,7 @@ from pathlib import Path
 from sonde.design.checked_items import CheckedItem, split_faults_and_comparisons
 from sonde.design.layout.attribute_rules import find_attribute_faults
 from sonde.design.layout.check_blocks import find_block_faults
+from sonde.design.layout.check_datasets import find_dataset_faults
 from sonde.design.layout.check_disks import find_disk_faults
 from sonde.design.layout.check_drives import find_drive_faults
 from sonde.design.layout.check_fstab import find_fstab_faults
@@ -100,7 +101,8 @@ def check_layout(
     unknown += [*list_unknown_spare_groups(observed_storage), *list_running_scrubs(observed_storage)]
     results += find_inode_faults(observed_storage.file_systems)
     results += find_covered_mounts(observed_storage.file_systems)
-    results += find_fstab_faults(observed_storage)
+    results += find_dataset_faults(observed_storage.file_systems)
+    results += find_fstab_faults(observed_storage, mount_points if planned_layout is not None else ())
     results += [*find_target_faults(lustre), *(target_results or ())]
     results += find_shared_devices(observed_storage, list_planned_targets(group_by_command(written).values()))
     for table in observed_storage.slices:

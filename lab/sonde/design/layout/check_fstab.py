@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.check_inactive_arrays import list_inactive_arrays
@@ -20,8 +20,16 @@ _LASTING_OPTIONS = ("noatime", "logdev", "logbsize", "largeio", "swalloc", "noba
 _PRINTED_DEFAULTS = ("logbsize=32k", "logbsize=32768")
 
 
-def find_fstab_faults(observed_storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
-    """Lines whose device no output shows, two lines of one mount point, and options other than those of the mount."""
+# Names that the kernel gives in the order in which it finds devices.
+_KERNEL_NAME_PATTERN = re.compile(r"/dev/(dm-\d+|sd[a-z]+\d*)")
+
+
+def find_fstab_faults(
+    observed_storage: ObservedStorage, planned_mount_points: Collection[str] = ()
+) -> Iterator[LayoutFault | CheckedItem]:
+    """Lines whose device no output shows or whose name changes, two lines of one mount point, options other than those
+    of the mount, and planned mounts that a start of the machine leaves out."""
+    yield from _find_lasting_absences(observed_storage, planned_mount_points)
     counts = Counter(each.mount_point for each in observed_storage.fstab if each.mount_point.startswith("/"))
     for mount_point, count in counts.items():
         if count > 1:
@@ -33,6 +41,7 @@ def find_fstab_faults(observed_storage: ObservedStorage) -> Iterator[LayoutFault
         if entry.kind not in _LOCAL_KINDS or not entry.mount_point.startswith("/") or "noauto" in entry.options:
             continue
         yield CheckedItem("the line of fstab", entry.mount_point)
+        yield from _check_source(observed_storage, entry)
         if not _find_devices(observed_storage, entry) and _shows_sources(observed_storage, entry):
             inactive = ", ".join(array.name for array in list_inactive_arrays(observed_storage))
             yield LayoutFault(
@@ -44,6 +53,40 @@ def find_fstab_faults(observed_storage: ObservedStorage) -> Iterator[LayoutFault
             )  # fmt: skip
         elif counts[entry.mount_point] == 1:
             yield from _compare_options(observed_storage, entry)
+
+
+def _find_lasting_absences(
+    observed_storage: ObservedStorage, mount_points: Collection[str]
+) -> Iterator[LayoutFault | CheckedItem]:
+    """Planned local file systems that are mounted now, and that no line of fstab mounts at a start."""
+    mounted = {each.location for each in observed_storage.file_systems if each.options and each.kind in _LOCAL_KINDS}
+    for mount_point in mount_points if observed_storage.fstab else ():
+        entries = [entry for entry in observed_storage.fstab if entry.mount_point == mount_point]
+        waits = [entry for entry in entries if "noauto" in entry.options
+                 and not any(option.startswith("x-systemd.automount") for option in entry.options)]  # fmt: skip
+        if mount_point in mounted:
+            yield CheckedItem("the mount at a start of the machine", mount_point)
+        if mount_point in mounted and len(waits) == len(entries):
+            text = "its line of fstab has noauto" if waits else "fstab has no line for it"
+            remedy = "take noauto out of its line" if waits else "write the line that sonde layout plan prints"
+            yield LayoutFault(
+                "not mounted at a start", mount_point, f"it is mounted now, but {text}",
+                "after the next start of the machine it is not mounted, and programs write to the file system below",
+                f"{remedy}, unless a cluster or a unit of systemd mounts it", ("fstab",),
+            )  # fmt: skip
+
+
+def _check_source(observed_storage: ObservedStorage, entry: FstabEntry) -> Iterator[LayoutFault]:
+    if _KERNEL_NAME_PATTERN.fullmatch(entry.source):
+        name = entry.source.rpartition("/")[2]
+        maps = [disk.settings.get("name") or disk.name for disk in observed_storage.disks.values()
+                if any(path.name == name for path in disk.paths)]  # fmt: skip
+        path_text = f", one path of {maps[0]}" if maps else ""
+        yield LayoutFault(
+            "fstab names an unstable device", entry.mount_point, f"fstab mounts {entry.source}{path_text}",
+            "the kernel gives this name in the order in which it finds devices: after a start it may be another device",
+            "write UUID= or LABEL= (blkid), or the name below /dev/mapper, into fstab",
+        )  # fmt: skip
 
 
 def _shows_sources(observed_storage: ObservedStorage, entry: FstabEntry) -> bool:

@@ -98,6 +98,7 @@ def compare_arrays(
         if _list_spares(observed_storage, disk):
             yield CheckedItem("the planned spares of an array", name)
         yield from _find_exchanged_spares(observed_storage, disk, array.members, matches[name])
+        yield from _find_used_spares(observed_storage, disk, array, matches[name])
         yield from _compare_copies(disk, array.members, matches[name])
 
 
@@ -282,6 +283,35 @@ def _find_exchanged_spares(
             "failures that the plan keeps apart may coincide in the array",
             f"mdadm --replace /dev/{active[0]} --with /dev/{idle[0]}, or change the plan if it is meant so",
         )  # fmt: skip
+
+
+def _find_used_spares(
+    observed_storage: ObservedStorage, disk: ObservedDisk, array: PlannedArray, matches: Mapping[str, list[str]]
+) -> Iterator[LayoutFault]:
+    """Planned spares that took the slots of planned drives while no other drive became a spare."""
+    idle = _list_spares(observed_storage, disk)
+    present = {path for paths in matches.values() for path in paths}
+    absent = [path for path in array.members if path not in present
+              and not any(is_planned_device(observed_storage, path, spare) for spare in idle)]  # fmt: skip
+    active = [name for name, paths in matches.items() if set(paths) & set(array.spares)]
+    count = disk.settings.get("spares", "")
+    if not active or not absent or not count.isdigit() or int(count) >= len(array.spares):
+        return
+    slots = [slot for slot, _, name in (entry.partition("=") for entry in disk.settings.get("slots", "").split())
+             if name in active]  # fmt: skip
+    slot_text = f" slot {', '.join(slots)} of" if slots else ""
+    states = {"failed" if each.name in disk.settings.get("failed_devices", "").split() else "is idle"
+              for path in absent for each in observed_storage.disks.values()
+              if is_planned_device(observed_storage, path, each)}  # fmt: skip
+    state = states.pop() if len(states) == 1 else "this host does not show" if not states else "is missing"
+    yield LayoutFault(
+        "spare in the place of a drive", disk.name,
+        f"its planned spare {_describe_devices(observed_storage, active)} is in{slot_text} {disk.name} for"
+        f" {describe_planned_devices(absent[:_MOST_NAMES])}, which {state}",
+        "a drive failed or was pulled, and the next one that fails has no spare",
+        f"replace the drive that is missing, and add the new one as spare (mdadm --manage /dev/{disk.name} --add)",
+        ("member",), (disk.name, *active),
+    )  # fmt: skip
 
 
 def _compare_copies(

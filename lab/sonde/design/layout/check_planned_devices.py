@@ -125,6 +125,7 @@ def _find_unplanned_layers(
             yield LayoutFault(
                 "not as planned", disk.name, f"a layer that the plan does not have lies below: {target}",
                 UNPLANNED_TARGETS[target], "make the file system on the planned device, or correct the plan",
+                ("layer",),
             )  # fmt: skip
 
 

@@ -84,6 +84,14 @@ def _check_mdadm_conf_line(
             "after a restart it may have another name (md127), and nothing that the line would set",
             "add its line of mdadm --detail --scan, and make the initramfs again",
         )  # fmt: skip
+    elif device.lower() == "<ignore>":
+        yield LayoutFault(
+            "array ignored by mdadm.conf", array.name,
+            f"its line of mdadm.conf is ARRAY <ignore> (UUID {uuid}), though it runs now",
+            "at the next start of the machine it is not assembled, and what is on it is missing",
+            "replace the line by that of mdadm --detail --scan, and make the initramfs again (dracut -f,"
+            " update-initramfs -u), unless a cluster assembles it",
+        )  # fmt: skip
     elif others:
         yield LayoutFault(
             "another UUID in mdadm.conf", array.name,

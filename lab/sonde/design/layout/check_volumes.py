@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from sonde.design.checked_items import CheckedItem
@@ -13,6 +14,8 @@ from sonde.model.units import format_bytes
 # The name that pvs prints for a physical volume that it does not find.
 MISSING_VOLUME = "[unknown]"
 _FULL_SNAPSHOT_PERCENT = 80
+_PVMOVE_PATTERN = re.compile(r"-pvmove\d+$")
+_AND = " and "
 # Targets of device mapper that no plan writes: what each of them does.
 UNPLANNED_TARGETS = {
     "crypt": "processors encrypt all data", "cache": "requests go through a cache",
@@ -54,6 +57,7 @@ def find_volume_faults(observed_storage: ObservedStorage) -> Iterator[LayoutFaul
             if target in _FAULTY_TARGETS:
                 yield LayoutFault(f"target {target}", disk.name, *_FAULTY_TARGETS[target])
         yield from _check_snapshots(observed_storage, disk)
+        yield from _check_pvmove(observed_storage, disk)
     yield from _find_missing_volumes(observed_storage)
 
 
@@ -67,6 +71,24 @@ def _find_missing_volumes(observed_storage: ObservedStorage) -> Iterator[LayoutF
             "volume lacks a device", group, f"pvs does not find a physical volume of {group} ({MISSING_VOLUME})",
             "volumes on it cannot be activated completely", "look for the missing device: array, path, filter of LVM",
         )  # fmt: skip
+
+
+def _check_pvmove(observed_storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault]:
+    """The mirror that pvmove makes while it copies a physical volume to another one."""
+    name = disk.settings.get("name") or disk.name
+    if not _PVMOVE_PATTERN.search(name):
+        return
+    members = list(dict.fromkeys([*disk.members, *(member for segment in disk.segments for member in segment.members)]))
+    names = [observed_storage.disks[member].settings.get("name") or member for member in members
+             if member in observed_storage.disks]  # fmt: skip
+    above = [each.name for each in observed_storage.disks.values() if disk.name in each.members]
+    yield LayoutFault(
+        "pvmove not finished", disk.name,
+        f"{name} copies extents{f' between {_AND.join(names)}' if names else ''} (pvmove), and has not ended",
+        "as long as it lies below the volume each write goes to both, and the volume depends on both",
+        "pvmove goes on where it stopped and waits for the end; pvmove --abort undoes what is not finished",
+        ("members", "size", "physical volume"), (disk.name, *members, *above),
+    )  # fmt: skip
 
 
 def describe_segment(segment: VolumeSegment) -> str:

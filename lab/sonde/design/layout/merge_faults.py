@@ -17,6 +17,7 @@ from sonde.design.layout.observe_written import list_disks_below
 
 _PLANNED = "not as planned"
 _PEERS = "differs from its peers"
+_PVMOVE, _SPARE = "pvmove not finished", "spare in the place of a drive"
 _BYPASSED = "path used without its map"
 _UNEQUAL = "unequal members of a stripe"
 _SHARED = "targets share a device"
@@ -68,6 +69,15 @@ RULES: Sequence[CauseRule] = (
     CauseRule(_PLANNED, frozenset({"unit"}), _PLANNED, frozenset({"width"})),
     CauseRule(_PLANNED, frozenset({"sunit", "swidth"}), "groups begin on one drive", _ANY),
     CauseRule(_PLANNED, frozenset({"sunit", "swidth"}), "mount option", frozenset({"stripe"})),
+    CauseRule(_PVMOVE, _ANY, _PLANNED, frozenset({"physical volume", "members", "layer"}), is_partial=True),
+    CauseRule(_PVMOVE, _ANY, _UNEQUAL, frozenset({"size"}), is_partial=True),
+    CauseRule(_PVMOVE, _ANY, "unequal segments of a volume", _ANY, is_partial=True),
+    CauseRule("degraded", _ANY, _SPARE, _ANY, is_partial=True),
+    CauseRule("failed drive in an array", _ANY, _SPARE, _ANY, is_partial=True),
+    CauseRule(_SPARE, _ANY, _PLANNED, frozenset({"spares"}), is_partial=True),
+    CauseRule(_SPARE, _ANY, "no spare", _ANY, is_partial=True),
+    CauseRule("mount point twice", _ANY, "mounted over", _ANY, is_partial=True),
+    CauseRule("mount point twice", _ANY, "not mounted", frozenset({"mounted"}), is_partial=True),
     CauseRule("no active path", _ANY, "path failed", _ANY, is_partial=True),
     CauseRule("path failed", _ANY, "one path for all", _ANY, is_partial=True),
     CauseRule("path failed", _ANY, "not optimal", _ANY, is_partial=True),

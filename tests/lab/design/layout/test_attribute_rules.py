@@ -26,6 +26,7 @@ SOUND = {
     "checksum": "on",
     "readonly": "off",
     "mounted": "yes",
+    "canmount": "on",
     "stripecount": "1",
     "statahead_max": "128",
     "log-version": "2",
@@ -40,8 +41,9 @@ PRINTED_WITH_ALL_OTHERS = {"xfs", "ext4", "lvm", "disk"}
 def test_sound_value_is_no_fault(rule: AttributeRule) -> None:
     default = "1" if re.fullmatch(rule.faulty, "0") else "0"
     value = SOUND.get(rule.attribute, default)
+    needed = {"crc": "1", "canmount": "on", "mounted": "yes"}
     attributes = {rule.attribute: value} | {
-        name: "1" if name == "crc" else "/tank" for name in rule.needs or {} if name != rule.attribute
+        name: needed.get(name, "/tank") for name in rule.needs or {} if name != rule.attribute
     }
     if rule.part in ("md", "lvm", "disk", "part", "multipath"):
         results = list(find_attribute_faults([], [ObservedDisk("x", rule.part, settings=attributes)]))

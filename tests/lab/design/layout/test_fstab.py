@@ -48,6 +48,23 @@ def test_wrong_line_of_fstab_is_reported(old: str, new: str, kind: str, location
     assert text in fault.problem
 
 
+@pytest.mark.parametrize("source", ["/dev/dm-4", "/dev/sdb", "/dev/sdb1"])
+def test_name_of_the_kernel_in_fstab_is_reported(source: str) -> None:
+    (fault,) = find_faults(FSTAB.replace("UUID=1111-xfs", source))
+    assert (fault.kind, fault.location) == ("fstab names an unstable device", "/scratch")
+    assert f"fstab mounts {source}" in fault.problem
+
+
+def test_path_in_fstab_is_reported_with_its_map() -> None:
+    (fault,) = find_faults(FSTAB.replace("UUID=1111-xfs", "/dev/sdaa"))
+    assert "fstab mounts /dev/sdaa, one path of mpatha" in fault.problem
+
+
+@pytest.mark.parametrize("source", ["/dev/mapper/vg0-scratch", "/dev/md5", "/dev/disk/by-label/scratch"])
+def test_lasting_name_in_fstab_is_accepted(source: str) -> None:
+    assert find_faults(FSTAB.replace("UUID=1111-xfs", source)) == []
+
+
 def print_health(verdict: str) -> str:
     header = "smartctl 7.3 2022-02-28 r5338 [x86_64-linux] (local build)\nCopyright (C) 2002-22, Bruce Allen\n\n"
     return f"=== sonde layout collect: smartctl -H /dev/sdc ===\n{header}{verdict}\n"

@@ -75,6 +75,21 @@ def test_absent_spare_is_reported_with_its_array() -> None:
     ]
 
 
+def test_spare_that_took_a_slot_explains_the_missing_spare() -> None:
+    arrays = [PrintedArray("md0", [0, 1, 12, 3, 4, 5]), PrintedArray("md1", SECOND, [13])]
+    (fault,) = check_arrays(arrays, describe_arrays(), conf=GROUPS.format("")).faults
+    assert (fault.kind, fault.location) == ("spare in the place of a drive", "md0")
+    assert "its planned spare sdm" in fault.problem
+    assert "is in slot 2 of md0 for /dev/disk/by-path/pci-0000:3b:00.0-sas-phy2-lun-0" in fault.problem
+    assert any("number of spares: 0" in text for text in fault.consequences)
+
+
+def test_spare_that_took_a_slot_and_has_a_successor_is_sound() -> None:
+    arrays = [PrintedArray("md0", [0, 1, 12, 3, 4, 5], [2]), PrintedArray("md1", SECOND, [13])]
+    kinds = [fault.kind for fault in check_arrays(arrays, describe_arrays(), conf=GROUPS.format("")).faults]
+    assert "spare in the place of a drive" not in kinds
+
+
 @pytest.mark.parametrize(
     ("conf", "kinds", "unknown"),
     [(GROUPS.format(" spare-group=all"), [], False), (GROUPS.format(""), ["no spare"], False), ("", [], True)],

@@ -94,7 +94,8 @@ def test_planned_drives_are_compared_and_sound() -> None:
     assert "member sdh (0x5000c50000000007) is planned as spare, and its spare sde" in fault.problem
     text = re.sub(r".*spare   /dev/sde\n", "", outputs["mdadm"]).replace("Spare Devices : 1", "Spare Devices : 0")
     verdict = check(outputs | {"mdadm": text}, describe())
-    assert not any("sdh" in fault.problem for fault in verdict.faults), "the spare took over"
+    kinds = [fault.kind for fault in verdict.faults if "sdh" in fault.problem]
+    assert kinds == ["spare in the place of a drive"], "the spare took over, and is no odd member"
     assert {fault.location for fault in verdict.faults} == {"md127"}
 
 

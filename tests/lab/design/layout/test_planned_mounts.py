@@ -59,6 +59,20 @@ def test_file_system_that_is_not_mounted_is_one_fault(label: str) -> None:
     assert "planned is /scratch" in fault.problem
 
 
+@pytest.mark.parametrize(("line", "problem"), [
+    ("LABEL=scratch /scratch xfs noatime 0 0", ""),
+    ("LABEL=scratch /scratch xfs noauto,x-systemd.automount 0 0", ""),
+    ("LABEL=scratch /scratch xfs noauto,noatime 0 0", "its line of fstab has noauto"),
+    ("LABEL=home /home ext4 noatime 0 2", "fstab has no line for it")])  # fmt: skip
+def test_planned_mount_is_mounted_at_a_start(line: str, problem: str) -> None:
+    mount = {"target": "/scratch", "source": "/dev/md0", "fstype": "xfs", "options": "rw,noatime"}
+    outputs = print_unmounted_host() | {"findmnt": json.dumps({"filesystems": [mount, *ROOT]})}
+    outputs["fstab"] = f"UUID=1-2 / xfs defaults 0 0\n{line}\n"
+    faults = [fault for fault in find_faults(outputs, describe()) if fault.kind == "not mounted at a start"]
+    assert [fault.location for fault in faults] == ["/scratch"] * bool(problem)
+    assert all(problem in fault.problem for fault in faults)
+
+
 def test_arrays_are_compared_while_no_file_system_is_mounted() -> None:
     problems = [fault.problem for fault in find_faults(print_unmounted_host(chunk_kib=64), describe())]
     assert len(problems) == 2

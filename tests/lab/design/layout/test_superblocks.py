@@ -92,6 +92,7 @@ def test_second_path_of_a_member_did_not_leave_the_array() -> None:
     (LINE.format("md0", OTHER), "another UUID in mdadm.conf", f"UUID {OTHER}; the array has {UUID}"),
     (LINE.format("md0", OTHER) + LINE.format("md0", UUID), "another UUID in mdadm.conf", f"UUID {OTHER};"),
     (f"ARRAY /dev/md0 UUID={OTHER}\n", "another UUID in mdadm.conf", "/dev/md0 with UUID"),
+    (f"ARRAY <ignore> UUID={UUID}\n", "array ignored by mdadm.conf", f"ARRAY <ignore> (UUID {UUID})"),
     (LINE.format("md7", OTHER), "array not in mdadm.conf", f"none of md0 (UUID {UUID})")])  # fmt: skip
 def test_line_of_mdadm_conf_is_compared_with_its_array(lines: str, kind: str, text: str) -> None:
     (fault,) = find_faults([], lines)

@@ -94,6 +94,13 @@ def test_partial_volume_and_missing_device_are_one_fault() -> None:
     assert (fault.kind, fault.location) == ("volume lacks a device", "vg0-work")
 
 
+def test_unfinished_pvmove_is_one_fault() -> None:
+    move = "vg0-pvmove0: 0 8589934592 mirror core 1 1024 2 8:240 2048 65:0 2048 1 handle_errors\n"
+    (fault,) = find_faults(("dmsetup", "vg0-work:", f"{move}vg0-work:"))
+    assert (fault.kind, fault.location) == ("pvmove not finished", "vg0-pvmove0")
+    assert "pvmove --abort" in fault.remedy
+
+
 def test_server_without_imported_pools_is_empty_output() -> None:
     text = "=== sonde layout collect: zpool status ===\nno pools available\n"
     assert read_collector_output(text, "host").unknown == ("zpool status: the output is empty or has no entry",)

@@ -64,7 +64,7 @@ part zpool list -o name,size,allocated,free,checkpoint,expandsize,fragmentation,
 part zpool get ashift,capacity,fragmentation,failmode
 part zfs get -p -d 0 creation
 part zfs get -t filesystem \
-    sync,dedup,recordsize,checksum,primarycache,readonly,mountpoint,mounted,atime,xattr,compression,copies,redundant_metadata
+    sync,dedup,recordsize,checksum,primarycache,readonly,mountpoint,canmount,mounted,atime,xattr,compression,copies,redundant_metadata
 findmnt --real --noheadings --types lustre --output SOURCE 2>/dev/null | sort -u | while read -r device; do
     case $device in /dev/*) part tunefs.lustre --dryrun "$device"; part dumpe2fs -h "$device" ;; esac
 done

@@ -171,7 +171,7 @@ def read_identity(disk: ObservedDisk, disks: Mapping[str, ObservedDisk]) -> str:
 
 def _join_file_systems(file_systems: list[ObservedFileSystem]) -> list[ObservedFileSystem]:
     """File systems of the same device, mount point or pool, each once."""
-    joined: dict[tuple[str, str], ObservedFileSystem] = {}
+    joined: dict[tuple[str, str, int], ObservedFileSystem] = {}
     for file_system in file_systems:
         key = next(
             (
@@ -179,14 +179,19 @@ def _join_file_systems(file_systems: list[ObservedFileSystem]) -> list[ObservedF
                 for key, other in joined.items()
                 if other.kind == file_system.kind
                 and (
-                    other.location == file_system.location
+                    (other.location == file_system.location and not _are_two_mounts(other, file_system))
                     or (file_system.device.startswith("/dev/") and other.device == file_system.device)
                 )
             ),
-            (file_system.kind, file_system.location),
+            (file_system.kind, file_system.location, len(joined)),
         )
         joined[key] = _merge_file_systems(joined[key], file_system) if key in joined else file_system
     return list(joined.values())
+
+
+def _are_two_mounts(first: ObservedFileSystem, second: ObservedFileSystem) -> bool:
+    """Whether two devices are mounted at one mount point, one over the other."""
+    return bool(first.options and second.options and first.device and second.device) and first.device != second.device
 
 
 def _merge_file_systems(

@@ -147,7 +147,8 @@ def _parse_keyfile(file_text: str) -> Iterator[WrittenOption]:
 
 def _parse_yaml(file_text: str) -> Iterator[WrittenOption]:
     """All scalars of a document: the group is its first key, or "play" for a list."""
-    document = yaml.compose(file_text, Loader=yaml.SafeLoader)
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # 10 times as fast where PyYAML has it
+    document = yaml.compose(file_text, Loader=loader)
     if isinstance(document, yaml.SequenceNode):
         yield from _list_scalars("play", "", document)
     elif isinstance(document, yaml.MappingNode):

@@ -104,7 +104,7 @@ def test_second_signal_ends_the_run_at_once(
 
 @TEAMS
 def test_the_time_limit_of_a_plan_ends_the_run(engine: Engine, target: Path, tasks: Plan) -> None:
-    result = engine.run(write_plan(target, *LONG, tasks=tasks, limits={"time": "3s"}))
+    result = engine.run(write_plan(target, *LONG, tasks=tasks, limits={"time": "2s"}))
     assert result.code == INTERRUPTED
     assert result.only_sentence == "the time limit of the run ended phase long; finished phases are kept"
     assert result.end["status"] == "interrupted"
@@ -178,7 +178,7 @@ def test_workers_end_cleanly_when_parent_is_killed(engine: Engine, target: Path)
 
 
 def test_run_continues_after_its_monitor_is_killed(engine: Engine, target: Path) -> None:
-    phases: list[Plan] = [LONG[0], {"id": "long", "op": "rewrite", "stop": {"time": "4s"}}]
+    phases: list[Plan] = [LONG[0], {"id": "long", "op": "rewrite", "stop": {"time": "2s"}}]
     with engine.start(write_plan(target, *phases, observe=OBSERVE)) as running:
         running.wait_for_phase("long")
         (monitor,) = running.children()
@@ -190,18 +190,18 @@ def test_run_continues_after_its_monitor_is_killed(engine: Engine, target: Path)
 
 
 def test_stopped_and_continued_task_only_delays_the_run(engine: Engine, target: Path) -> None:
-    phases: list[Plan] = [{"id": "w", "op": "write", "stop": {"time": "4s"}}]
+    phases: list[Plan] = [{"id": "w", "op": "write", "stop": {"time": "2s"}}]
     with engine.start(write_plan(target, *phases, tasks=FORKED, observe=OBSERVE)) as running:
         running.wait_for_phase("w")
         hung = list_workers(running)[1]
         os.kill(hung, signal.SIGSTOP)
-        time.sleep(4.5)
+        time.sleep(2.5)
         assert running.process.poll() is None, "the others must wait for a task that may come back"
         os.kill(hung, signal.SIGCONT)
         result = running.result()
     assert result.code == 0, result.err
     end = result.finished("w")
-    assert end["seconds"]["elapsed"] > 4.4
+    assert end["seconds"]["elapsed"] > 2.4
     assert end["imbalance"]["slowest"]
     assert list_tree(target) == []
 

@@ -57,9 +57,12 @@ def list_udp_sockets(nodes: ManyNodes, node_name: str) -> list[tuple[str, int]]:
     ]
 
 
-def make_timed_plan(target: Path) -> Plan:
-    """Two tasks write 1 MiB each, which is the known answer, and then write it again and again for 5 s."""
-    phases: list[Plan] = [{"id": "first", "op": "write"}, {"id": "timed", "op": "rewrite", "stop": {"time": "5s"}}]
+def make_timed_plan(target: Path, seconds: int) -> Plan:
+    """Two tasks write 1 MiB each, which is the known answer, and then write it again and again."""
+    phases: list[Plan] = [
+        {"id": "first", "op": "write"},
+        {"id": "timed", "op": "rewrite", "stop": {"time": f"{seconds}s"}},
+    ]
     return write_plan(target, *phases, tasks={"threads": 2}, observe={"progress": "50ms"})
 
 
@@ -69,7 +72,7 @@ def test_flood_of_foreign_datagrams_changes_no_number(
     count = 100_000
     with ManyNodes(2, tmp_path) as nodes:
         engine = EngineOverNodes(engine_path, tmp_path, nodes, mpich)
-        with engine.start(make_timed_plan(target), env={"SONDE_NODE_PATIENCE": "2"}) as running:
+        with engine.start(make_timed_plan(target, 5), env={"SONDE_NODE_PATIENCE": "2"}) as running:
             running.wait_for('"nodes_seen":2')
             (hub,) = list_udp_sockets(nodes, "n1")
             (other,) = list_udp_sockets(nodes, "n2")
@@ -99,7 +102,7 @@ def test_undisturbed_run_has_no_rejected_messages_finding(
 
 
 def test_run_on_one_node_opens_no_udp_socket(engine_path: Path, mpich: Launcher, target: Path, tmp_path: Path) -> None:
-    plan = make_timed_plan(target)
+    plan = make_timed_plan(target, 2)
     plan["tasks"] = {"threads": 1, "processes": 2}
     with (
         ManyNodes(1, tmp_path) as nodes,

@@ -265,16 +265,19 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[3])
 import run_builders
 from sonde.store.catalog import Catalog
-for number in range(15):
+for number in range(int(sys.argv[4])):
     run_builders.add_run(Path(sys.argv[1]), f"2026{1 + number % 3:02d}02T0000{number:02d}Z-{sys.argv[2]}-{number:04x}")
     Catalog(Path(sys.argv[1])).read_run_table(["run", "tags"])
 """
 
 
-def test_many_writers_and_readers_at_once(root: Path) -> None:
+@pytest.mark.parametrize("runs", [8, pytest.param(15, marks=pytest.mark.nightly)])
+def test_many_writers_and_readers_at_once(root: Path, runs: int) -> None:
     here = str(Path(run_builders.__file__).parent)
     writers = [
-        subprocess.Popen([sys.executable, "-c", WRITER, str(root), f"w{number}", here], stderr=subprocess.PIPE)
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(root), f"w{number}", here, str(runs)], stderr=subprocess.PIPE
+        )
         for number in range(3)
     ]
     counts = []
@@ -283,7 +286,7 @@ def test_many_writers_and_readers_at_once(root: Path) -> None:
     assert [writer.communicate()[1].decode() for writer in writers] == [""] * 3
     assert counts == sorted(counts), "a run that was seen once stays"
     assert read_index(Catalog(root)) == read_archive_without_index(root)
-    assert len(read_archive_without_index(root)[0]) == len(NAMES[::2]) + 45
+    assert len(read_archive_without_index(root)[0]) == len(NAMES[::2]) + 3 * runs
 
 
 @pytest.mark.parametrize(

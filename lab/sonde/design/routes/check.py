@@ -13,6 +13,7 @@ from dataclasses import astuple, replace
 from sonde.design.checked_items import CheckedItem, split_faults_and_comparisons
 from sonde.design.routes.check_adapters import find_infiniband_faults
 from sonde.design.routes.check_directions import check_both_directions, find_router_of_tables, is_host_of_side
+from sonde.design.routes.check_host_names import find_name_faults
 from sonde.design.routes.check_links import ADDRESS_OF_ANOTHER_HOST, ANOTHER_ADDRESS, find_link_faults
 from sonde.design.routes.check_neighbors import FIXED_NEIGHBOR, WRONG_LINK_ADDRESS, compare_link_addresses
 from sonde.design.routes.check_next_hops import OTHER_ORDER
@@ -72,6 +73,7 @@ def check_host_routes(
             *results,
             *_find_inactive_profiles(host_tables),
             *find_infiniband_faults(host_tables),
+            *find_name_faults(fabrics, host_tables),
             *both_sides,
         )
     )

@@ -28,7 +28,7 @@ _IP_MEMBERS = ("rules", "routes", "addresses", "settings", "options", "neighbors
 _OTHER_LNET = ("LNet of the other hosts",)
 _NO_CONFIGURATION = "configuration files, which set all this again at the next start"
 _LINK_ADDRESSES = "whether the link addresses of neighbors are those of their interfaces"
-_NEVER_EXAMINED = ("names of hosts (/etc/hosts, DNS)", "firewalls (nft, iptables)",
+_NEVER_EXAMINED = ("names of hosts in DNS", "firewalls of hosts and of nft",
                    "RDMA (priorities and flow control of RoCE)")  # fmt: skip
 
 
@@ -139,6 +139,8 @@ def _list_not_given(host_tables: HostTables, other_tables: HostTables | None) ->
     return (
         *neighbors,
         *adapters,
+        *(() if host_tables.host_names else ("names of hosts (/etc/hosts)",)),
+        *(() if host_tables.firewalls else ("firewalls of routers (iptables-save)",)),
         *policies,
         *(() if has_aggregators else ("which ports LACP has joined to a bond (ip -d addr)",)),
     )

@@ -65,6 +65,17 @@ _GLOBAL_RULES = (
 )  # fmt: skip
 
 
+_UNASKED = "LNet does not ask gateways whether they are alive, and sends to dead ones"
+_MODULE_RULES = (
+    LnetRule("live_router_check_interval", _UNASKED, least=1, default=60),
+    LnetRule(
+        "dead_router_check_interval", "a gateway that was down is not asked whether it is back", least=1, default=60
+    ),
+    LnetRule("alive_router_check_interval", _UNASKED, least=1, default=60),
+    LnetRule("router_ping_timeout", "a dead gateway is used for so many seconds", most=600, default=50),
+    LnetRule("auto_down", "a gateway that does not answer is not taken out of use", least=1, default=1),
+    LnetRule("avoid_asym_router_failure", "a gateway that has lost its other network is used on", least=1, default=1),
+)
 # Tunables that must fit peer_credits: credits at least as many, the other one fewer.
 _RELATIONS = {
     "credits": "fewer messages in all than to one peer",
@@ -87,6 +98,7 @@ def find_tunable_faults(
         values.pop("retry_count", None)  # LNet sets it to 0 too
     yield from _check_derived_timeout(values)
     yield from _check_tunable_rules("LNet", "global", values, _GLOBAL_RULES, "lnetctl set")
+    yield from _check_module_options(host_tables.lnet_module_options)
     if host_tables.is_lnet_routing:
         yield from _check_buffers(host_tables.lnet_buffers or {})
     yield from _check_peers(host_tables.lnet_peers or (), gateways, normalize)
@@ -134,6 +146,16 @@ def _check_interface_tunables(interface: LnetInterface) -> Iterator[RouteFault |
                 " LNet prefers other NIs",
                 f"look at the link of {', '.join(interface.devices) or 'its device'} and its errors",
             )  # fmt: skip
+
+
+def _check_module_options(options: Mapping[tuple[str, str, str], str]) -> Iterator[RouteFault | CheckedItem]:
+    """Options of the modules of LNet in modprobe.d, which take effect when these are loaded."""
+    values: dict[tuple[str, str], dict[str, str]] = {}
+    for (file, module, name), value in options.items():
+        values.setdefault((file, module), {})[name] = value
+    for (file, module), value_by_name in values.items():
+        rules = _MODULE_RULES if module == "lnet" else _INTERFACE_RULES
+        yield from _check_tunable_rules(f"module {module}", file, value_by_name, rules, f"options {module} in {file}")
 
 
 def _check_derived_timeout(values: dict[str, str]) -> Iterator[RouteFault]:

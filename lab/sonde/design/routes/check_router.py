@@ -7,6 +7,7 @@ import ipaddress
 from collections.abc import Iterator, Mapping, Sequence
 
 from sonde.design.checked_items import CheckedItem
+from sonde.design.routes.check_firewall import find_firewall_faults
 from sonde.design.routes.check_interfaces import (
     find_address_faults,
     find_device_faults,
@@ -74,6 +75,7 @@ def check_router_tables(
                 continue
             routers = fabric.routers
         yield from _check_interfaces(fabric, routers, tables)
+        yield from find_firewall_faults(fabric, routers, host_tables)
         if host_tables.settings is not None:
             yield from _check_forwarding(fabric, routers, host_tables.settings)
             yield from find_router_limits(fabric, host_tables.settings)

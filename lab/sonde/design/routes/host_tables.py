@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from sonde.design.routes.adapter_outputs import InfiniBandPort
+from sonde.design.routes.firewall_rules import Firewall
 from sonde.design.routes.lnet_records import LnetInterface, LnetPeer, LnetRoute
 from sonde.design.routes.security_policies import SecurityPolicy
 
@@ -149,6 +150,15 @@ class AddressDetails:
 
 
 @dataclass(frozen=True)
+class HostName:
+    """A name of a host with its address, and the line of the file that says so."""
+
+    name: str
+    address: str
+    origin: str
+
+
+@dataclass(frozen=True)
 class InactiveProfile:
     """A configuration file whose option keeps its manager from applying it at the start of the host."""
 
@@ -183,6 +193,7 @@ class HostTables:
     lnet_interfaces: tuple[LnetInterface, ...] | None = None
     lnet_peers: tuple[LnetPeer, ...] | None = None
     lnet_globals: Mapping[str, str] | None = None  # settings of LNet as a whole
+    lnet_module_options: Mapping[tuple[str, str, str], str] = field(default_factory=dict)  # by file, module and name
     lnet_buffers: Mapping[str, str] | None = None  # by pool of a router: how many buffers it has
     is_lnet_routing: bool | None = None  # whether LNet forwards messages of other hosts
     lnet_extras: tuple[str, ...] = ()  # members of an LNet export that no check reads
@@ -190,6 +201,8 @@ class HostTables:
     inactive_profiles: tuple[InactiveProfile, ...] = ()  # configuration files that do not take effect at the start
     adapters: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # of ethtool, by device and name
     infiniband_ports: tuple[InfiniBandPort, ...] = ()
+    firewalls: tuple[Firewall, ...] = ()
+    host_names: tuple[HostName, ...] = ()  # of /etc/hosts
     pictures: tuple[str, ...] = ()  # names of files that hold a picture of a plan, so no tables
 
     @property
@@ -200,7 +213,8 @@ class HostTables:
     @property
     def has_lnet(self) -> bool:
         """Whether anything is known of LNet."""
-        return self.lnet_routes is not None or self.lnet_interfaces is not None or self.is_lnet_routing is not None
+        tables = (self.lnet_routes, self.lnet_interfaces, self.is_lnet_routing)
+        return any(table is not None for table in tables) or bool(self.lnet_module_options)
 
     @property
     def has_lnet_states(self) -> bool:
@@ -241,6 +255,7 @@ class HostTables:
             lnet_interfaces=_concatenate_known(self.lnet_interfaces, other_tables.lnet_interfaces),
             lnet_peers=_join_known(self.lnet_peers, other_tables.lnet_peers),
             lnet_globals=_merge_mappings(self.lnet_globals, other_tables.lnet_globals),
+            lnet_module_options={**self.lnet_module_options, **other_tables.lnet_module_options},
             lnet_buffers=_merge_mappings(self.lnet_buffers, other_tables.lnet_buffers),
             is_lnet_routing=self.is_lnet_routing
             if other_tables.is_lnet_routing is None
@@ -253,6 +268,8 @@ class HostTables:
                 for device in {**self.adapters, **other_tables.adapters}
             },
             infiniband_ports=tuple(dict.fromkeys((*self.infiniband_ports, *other_tables.infiniband_ports))),
+            firewalls=tuple(dict.fromkeys((*self.firewalls, *other_tables.firewalls))),
+            host_names=(*self.host_names, *other_tables.host_names),
             pictures=tuple(dict.fromkeys((*self.pictures, *other_tables.pictures))),
         )
 

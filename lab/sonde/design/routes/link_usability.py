@@ -37,7 +37,8 @@ def list_bond_ports(device_name: str, host_tables: HostTables) -> tuple[str, ...
 def is_bond_without_ports(device_name: str, host_tables: HostTables) -> bool:
     """Whether a device is a bond that carries nothing because it has no port, as far as its kind is known."""
     details = host_tables.link_details.get(device_name)
-    return details is not None and bool(details.bond_mode) and not list_bond_ports(device_name, host_tables)
+    is_bond = details is not None and bool(details.bond_mode) and device_name in host_tables.links
+    return is_bond and not list_bond_ports(device_name, host_tables)
 
 
 def is_device_up(device_name: str, host_tables: HostTables) -> bool:

@@ -24,6 +24,8 @@ from sonde.design.routes.adapter_outputs import (
     parse_ibstat_output,
 )
 from sonde.design.routes.address_lines import parse_address_output
+from sonde.design.routes.firewall_rules import is_firewall_output, parse_firewall_output
+from sonde.design.routes.host_names import is_hosts_file, parse_hosts_file
 from sonde.design.routes.host_tables import (
     HostTables,
     ObservedNeighbor,
@@ -32,6 +34,7 @@ from sonde.design.routes.host_tables import (
     is_kernel_listing,
     set_versions_of_listings,
 )
+from sonde.design.routes.interface_files import is_interface_file, parse_interface_file
 from sonde.design.routes.ip_lines import find_next_hop_types, parse_neighbor_line, parse_route_line, parse_rule_line
 from sonde.design.routes.json_tables import parse_json_tables
 from sonde.design.routes.output_texts import split_outputs
@@ -165,8 +168,14 @@ def _parse_tables_by_kind(table_text: str, file_name: str) -> HostTables:
     stripped = table_text.strip()
     if configuration_reader.is_network_configuration(table_text):
         return configuration_reader.parse_network_configuration(table_text, file_name)
+    if is_interface_file(table_text):
+        return parse_interface_file(table_text, file_name)
     if stripped.startswith(("[", "{")):
         return parse_json_tables(stripped, file_name)
+    if is_firewall_output(table_text):
+        return HostTables(firewalls=(parse_firewall_output(table_text, file_name),))
+    if is_hosts_file(table_text):
+        return HostTables(host_names=tuple(parse_hosts_file(table_text, file_name)))
     if is_ethtool_output(table_text):
         return HostTables(adapters=parse_ethtool_outputs(table_text))
     if is_ibstat_output(table_text):

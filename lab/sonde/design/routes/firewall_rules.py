@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the firewall in output of iptables-save or ip6tables-save, and follows a packet through it."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_CHAIN_PATTERN = re.compile(r"^:(\S+) (\S+)")
+_VALUED_OPTIONS = {"-s": "source", "-d": "destination", "-i": "input_device", "-o": "output_device",
+                   "-p": "protocol", "-j": "target", "-g": "target", "--ctstate": "states",
+                   "--state": "states"}  # fmt: skip
+# Matches and their options that select no packets by themselves, or that other options complete.
+_HARMLESS_OPTIONS = {"-m": 1, "--comment": 1, "--reject-with": 1, "--to-source": 1, "--to-destination": 1,
+                     "--random": 0, "--random-fully": 0, "--persistent": 0}  # fmt: skip
+_HARMLESS_MATCHES = ("conntrack", "state", "comment", "tcp", "udp", "icmp", "icmp6")
+_NEVER_ACCEPTING = ("DROP", "REJECT", "LOG", "NFLOG", "RETURN")
+_ENDS = {"ACCEPT": True, "DROP": False, "REJECT": False}
+_MAX_DEPTH = 16
+
+
+@dataclass(frozen=True)
+class FirewallRule:
+    """One rule of a chain. `is_partial` says that it also selects by what this reader does not evaluate, as ports."""
+
+    table: str
+    chain: str
+    text: str
+    origin: str
+    source: str = ""
+    destination: str = ""
+    input_device: str = ""
+    output_device: str = ""
+    protocol: str = ""
+    states: str = ""
+    target: str = ""
+    is_partial: bool = False
+
+
+@dataclass(frozen=True)
+class Firewall:
+    """The rules of all chains in their order, and the policies of the chains of the kernel by table and chain. IP
+    version 4 or 6."""
+
+    version: int
+    rules: tuple[FirewallRule, ...]
+    policies: tuple[tuple[tuple[str, str], str], ...]
+
+
+@dataclass(frozen=True)
+class ForwardedPacket:
+    """The first packet of a connection."""
+
+    source: str
+    destination: str
+    input_device: str
+    output_device: str
+    protocol: str = "tcp"
+
+
+@dataclass(frozen=True)
+class PacketFate:
+    """Whether a chain accepts a packet (None: it returns to the calling chain), the rule that decides (None: the policy
+    of the chain), and whether a rule that selects by more than the packet shows may accept it before."""
+
+    is_accepted: bool | None
+    rule: FirewallRule | None
+    may_be_accepted: bool = False
+
+
+def is_firewall_output(output_text: str) -> bool:
+    """Whether a text is output of iptables-save."""
+    return re.search(r"^\*(?:filter|nat|mangle|raw|security)\s*$", output_text, re.MULTILINE) is not None
+
+
+def parse_firewall_output(output_text: str, file_name: str) -> Firewall:
+    """The firewall; the addresses of its rules, or the name of the file, show its IP version."""
+    table, rules, policies = "", list[FirewallRule](), list[tuple[tuple[str, str], str]]()
+    for number, line in enumerate(output_text.splitlines(), start=1):
+        if line.startswith("*"):
+            table = line[1:].strip()
+        elif match := _CHAIN_PATTERN.match(line):
+            policies.append(((table, match[1]), match[2]))
+        elif line.startswith("-A "):
+            rules.append(_parse_rule(table, line, f"{file_name}, line {number}"))
+    has_version_6 = any(":" in rule.source + rule.destination for rule in rules) or "6" in file_name
+    return Firewall(6 if has_version_6 else 4, tuple(rules), tuple(policies))
+
+
+def _parse_rule(table: str, line: str, origin: str) -> FirewallRule:
+    tokens, values, is_partial = shlex.split(line), dict[str, str](), False
+    position = 2
+    while position < len(tokens):
+        token = tokens[position]
+        argument = tokens[position + 1] if position + 1 < len(tokens) else ""
+        if token in _VALUED_OPTIONS and tokens[position - 1] != "!":
+            values[_VALUED_OPTIONS[token]] = argument
+            position += 2
+        elif token in _HARMLESS_OPTIONS:
+            is_partial = is_partial or (token == "-m" and argument not in _HARMLESS_MATCHES)
+            position += 1 + _HARMLESS_OPTIONS[token]
+        else:
+            # options of a target come last, and select nothing
+            is_partial = is_partial or "target" not in values
+            position += 1
+    return FirewallRule(table, tokens[1], line, origin, is_partial=is_partial, **values)
+
+
+def find_fate(
+    firewall: Firewall, packet: ForwardedPacket, chain: tuple[str, str] = ("filter", "FORWARD"), depth: int = 0
+) -> PacketFate:
+    """Follows a packet through a chain, and through those that its rules jump to."""
+    policies = dict(firewall.policies)
+    may_be_accepted = False
+    for rule in firewall.rules:
+        if (rule.table, rule.chain) != chain or not _matches(rule, packet):
+            continue
+        if rule.is_partial:
+            may_be_accepted = may_be_accepted or rule.target not in _NEVER_ACCEPTING
+            continue
+        if rule.target == "RETURN":
+            break
+        fate = PacketFate(_ENDS.get(rule.target), rule)
+        if (chain[0], rule.target) in policies and depth < _MAX_DEPTH:
+            fate = find_fate(firewall, packet, (chain[0], rule.target), depth + 1)
+        may_be_accepted = may_be_accepted or fate.may_be_accepted
+        if fate.is_accepted is not None:
+            return PacketFate(fate.is_accepted, fate.rule, may_be_accepted)
+    return PacketFate(_ENDS.get(policies.get(chain, "")), None, may_be_accepted)
+
+
+def find_translation(firewall: Firewall, packet: ForwardedPacket) -> FirewallRule | None:
+    """The rule that gives a forwarded packet another source address."""
+    chain = [rule for rule in firewall.rules if (rule.table, rule.chain) == ("nat", "POSTROUTING")]
+    translating = [rule for rule in chain if rule.target in ("MASQUERADE", "SNAT") and not rule.is_partial]
+    return next((rule for rule in translating if _matches(rule, packet)), None)
+
+
+def _matches(rule: FirewallRule, packet: ForwardedPacket) -> bool:
+    """Whether the selectors that this reader evaluates match the first packet of a connection."""
+    states = rule.states.split(",") if rule.states else ["NEW"]
+    return (
+        "NEW" in states
+        and rule.protocol in ("", "all", packet.protocol)
+        and _is_device(rule.input_device, packet.input_device)
+        and _is_device(rule.output_device, packet.output_device)
+        and _is_in_range(rule.source, packet.source)
+        and _is_in_range(rule.destination, packet.destination)
+    )
+
+
+def _is_device(pattern: str, device: str) -> bool:
+    return device.startswith(pattern[:-1]) if pattern.endswith("+") else pattern in ("", device)
+
+
+def _is_in_range(address_ranges: str, address: str) -> bool:
+    return not address_ranges or any(
+        ipaddress.ip_address(address) in ipaddress.ip_network(text, strict=False) for text in address_ranges.split(",")
+    )
+
+
+def list_packets(
+    sources: Sequence[str], destinations: Sequence[str], input_device: str, output_device: str
+) -> list[ForwardedPacket]:
+    """The first packets between the first hosts of two networks, in one direction."""
+    return [
+        ForwardedPacket(source, destination, input_device, output_device)
+        for source in sources[:1]
+        for destination in destinations[:1]
+    ]

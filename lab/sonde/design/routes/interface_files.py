@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads files that configure interfaces and modules without routes: ifcfg- files of network-scripts, files of
+systemd-networkd, and options of modules of LNet in modprobe.d."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+
+from sonde.design.routes.host_tables import HostTables, InactiveProfile, LinkDetails
+
+_NETWORK_SCRIPT_PATTERN = re.compile(r"^(?:DEVICE|ONBOOT|BOOTPROTO)=", re.MULTILINE)
+_NETWORKD_PATTERN = re.compile(r"^\[(?:Match|NetDev)\]\s*$", re.MULTILINE)
+_MODULE_PATTERN = re.compile(r"^(?:options|alias|blacklist|install|softdep)\s+\w", re.MULTILINE)
+_LNET_MODULES = ("lnet", "ko2iblnd", "ksocklnd", "kfilnd", "ptlrpc")
+_FALSE = ("no", "false", "0", "off")
+# Modes of bonds by their numbers.
+_BOND_MODES = ("balance-rr", "active-backup", "balance-xor", "broadcast", "802.3ad", "balance-tlb", "balance-alb")
+
+
+def is_interface_file(file_text: str) -> bool:
+    """Whether a text is one of the files that `parse_interface_file` reads."""
+    return any(form.search(file_text) for form in (_NETWORK_SCRIPT_PATTERN, _NETWORKD_PATTERN)) or is_module_file(
+        file_text
+    )
+
+
+def is_module_file(file_text: str) -> bool:
+    """Whether all lines of a text are of modprobe.d."""
+    lines = [line for line in re.sub(r"\\\n", " ", file_text).splitlines() if line.strip() and line[0] != "#"]
+    return bool(lines) and all(_MODULE_PATTERN.match(line) for line in lines)
+
+
+def parse_interface_file(file_text: str, file_name: str) -> HostTables:
+    """The MTU, the mode and the bond of an interface, whether it is brought up at the start, or options of LNet."""
+    if is_module_file(file_text):
+        return HostTables(lnet_module_options=dict(_read_module_options(file_text, file_name)))
+    if _NETWORK_SCRIPT_PATTERN.search(file_text):
+        return _parse_network_script(file_text, file_name)
+    names = re.findall(r"^Name=([^\s*?\[\]!]+)\s*$", file_text, re.MULTILINE)
+    mtu = re.search(r"^MTUBytes=(\d+)\s*$", file_text, re.MULTILINE)
+    return HostTables(mtus=dict.fromkeys(names[:1], int(mtu[1])) if mtu else {}, formats=("networkd",))
+
+
+def _read_module_options(file_text: str, file_name: str) -> Iterator[tuple[tuple[str, str, str], str]]:
+    """The options of the modules of LNet: the file, the module and the name of each, and its value."""
+    for line in re.sub(r"\\\n", " ", file_text).splitlines():
+        tokens = _split_tokens(line)
+        if len(tokens) > 2 and tokens[0] == "options" and tokens[1] in _LNET_MODULES:
+            for token in tokens[2:]:
+                name, _, value = token.partition("=")
+                yield (file_name, tokens[1], name), value
+
+
+def _parse_network_script(file_text: str, file_name: str) -> HostTables:
+    values = {name: value for token in _split_tokens(file_text.replace("\n", " \n "))
+              for name, separator, value in [token.partition("=")] if separator}  # fmt: skip
+    device = values.get("DEVICE", file_name.rpartition("ifcfg-")[2])
+    profiles = [
+        InactiveProfile(
+            file_name, f"ONBOOT={values['ONBOOT']}", f"the network service does not bring {device} up at the start",
+            "write ONBOOT=yes",
+        )
+    ] if values.get("ONBOOT", "").lower() in _FALSE else []  # fmt: skip
+    modes = {"yes": "connected", "no": "datagram"}
+    mode = modes.get(values.get("CONNECTED_MODE", "").lower(), "")
+    options = dict(token.split("=", 1) for token in values.get("BONDING_OPTS", "").split() if "=" in token)
+    return HostTables(
+        mtus={device: int(values["MTU"])} if values.get("MTU", "").isdigit() else {},
+        transport_modes={device: mode} if mode else {},
+        link_details={device: _make_bond(options)} if options else {},
+        inactive_profiles=tuple(profiles),
+        formats=("network-scripts",),
+    )
+
+
+def _make_bond(options: dict[str, str]) -> LinkDetails:
+    """A bond by its BONDING_OPTS. LACP looks for dead ports by itself."""
+    number = options.get("mode", "0")
+    mode = _BOND_MODES[int(number)] if number.isdigit() and int(number) < len(_BOND_MODES) else number
+    intervals = [options.get(name, "0") for name in ("miimon", "arp_interval")]
+    is_watching = any(interval != "0" for interval in intervals) or mode == "802.3ad"
+    return LinkDetails(kind="bond", bond_mode=mode, watches_ports=is_watching, bond_options=options)
+
+
+def _split_tokens(line: str) -> list[str]:
+    try:
+        return shlex.split(line, comments=True)
+    except ValueError:
+        return line.split()

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of interfaces without routes, and options of modules: what they set at the next start."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from dual_stack_host import LNET_EXPORT, check_outputs, print_server_outputs
+
+from sonde.design.routes.table_reader import parse_host_tables
+
+IFCFG = """# made by the installer
+DEVICE=bond0
+TYPE=Bond
+BONDING_MASTER=yes
+IPADDR=10.160.0.1
+PREFIX=20
+ONBOOT=yes
+MTU="9000"
+BONDING_OPTS="mode=802.3ad miimon=100 xmit_hash_policy=layer3+4"
+"""
+NETDEV = "[NetDev]\nName=bond0\nKind=bond\nMTUBytes=9000\n\n[Bond]\nMode=802.3ad\n"
+NETWORK = "[Match]\nName=bond0\n\n[Link]\nMTUBytes=9000\n\n[Network]\nAddress=10.160.0.1/20\n"
+MODULES = """# LNet of this host
+options lnet networks="tcp0(bond0)" live_router_check_interval=60 \\
+    dead_router_check_interval=60
+options ksocklnd peer_credits=8 credits=256
+options mlx5_core prof_sel=2
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "old", "new", "fault_kind", "location"),
+    [
+        ("ifcfg-bond0", IFCFG, "ONBOOT=yes", "ONBOOT=no", "not applied at the start", "ifcfg-bond0, ONBOOT=no"),
+        ("ifcfg-bond0", IFCFG, "9000", "1500", "MTU mismatch", "bond0"),
+        ("ifcfg-bond0", IFCFG, "mode=802.3ad", "mode=0", "bond mode", "bond0"),
+        ("ifcfg-bond0", IFCFG, "mode=802.3ad miimon=100", "mode=1", "bond ports not watched", "bond0"),
+        ("10-bond0.netdev", NETDEV, "9000", "1500", "MTU mismatch", "bond0"),
+        ("10-bond0.network", NETWORK, "9000", "1500", "MTU mismatch", "bond0"),
+    ],
+)
+def test_file_of_an_interface_is_compared(
+    tmp_path: Path, name: str, text: str, old: str, new: str, fault_kind: str, location: str
+) -> None:
+    outputs = print_server_outputs()
+    assert old in text
+    assert check_outputs(tmp_path / "right", outputs | {name: text}).faults == ()
+    (fault,) = check_outputs(tmp_path / "wrong", outputs | {name: text.replace(old, new)}).faults
+    assert (fault.kind, fault.location) == (fault_kind, f"{location} in the configuration files")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected_problem"),
+    [
+        ("live_router_check_interval=60", "live_router_check_interval=0",
+         "module lnet has live_router_check_interval 0: LNet does not ask gateways whether they are alive"),
+        ("dead_router_check_interval=60", "auto_down=0", "module lnet has auto_down 0: a gateway that does not answer"),
+        ("peer_credits=8", "peer_credits=1", "module ksocklnd has peer_credits 1: so few messages to one peer"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("is_beside_export", [True, False])
+def test_option_of_a_module_is_judged(
+    tmp_path: Path, old: str, new: str, expected_problem: str, is_beside_export: bool
+) -> None:
+    outputs = print_server_outputs() | ({"lnet": LNET_EXPORT} if is_beside_export else {})
+    assert check_outputs(tmp_path / "right", outputs | {"lustre.conf": MODULES}).faults == ()
+    (fault,) = check_outputs(tmp_path / "wrong", outputs | {"lustre.conf": MODULES.replace(old, new)}).faults
+    assert fault.kind == "LNet tunable"
+    assert fault.problem.startswith(expected_problem)
+    assert fault.remedy.endswith("in lustre.conf)")
+
+
+def test_file_of_an_interface_sets_no_sysctl() -> None:
+    tables = parse_host_tables(IFCFG, "ifcfg-bond0")
+    assert (tables.settings, tables.mtus) == (None, {"bond0": 9000})

@@ -21,8 +21,10 @@ def find_firewall_faults(
     if len(routers) != 1 or not firewalls:
         return
     router = routers[0]
-    devices = (router.near_device, router.far_device)
-    directions = ((fabric.near, fabric.far, *devices), (fabric.far, fabric.near, *reversed(devices)))
+    directions = (
+        (fabric.near, fabric.far, router.near_device, router.far_device),
+        (fabric.far, fabric.near, router.far_device, router.near_device),
+    )
     for firewall in firewalls:
         faults = list[RouteFault]()
         for source, destination, input_device, output_device in directions:

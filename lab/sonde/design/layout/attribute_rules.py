@@ -247,9 +247,19 @@ RULES: Sequence[AttributeRule] = (
         "take the jumper or the emulation of the drive away",
     ),
     AttributeRule(
-        "disk", "health", r".*(?:FAIL|EXCEEDED|IMPENDING).*", "drive about to fail", "smartctl -H says of it: {value}",
+        "disk", "health", r"(?i)(?!no answer|.*TEMPERATURE).*(?:FAIL|EXCEEDED|IMPENDING).*", "drive about to fail",
+        "smartctl -H says of it: {value}",
         "it has used up its spare sectors or its life, and may fail at any time",
         "save what is on it, and replace it while its array is whole (mdadm --replace, zpool replace)",
+    ),
+    AttributeRule(
+        "disk", "health", r"(?i)(?!no answer).*TEMPERATURE.*", "drive too hot", "smartctl -H says of it: {value}",
+        "hot drives slow down, make errors, and fail early", "look at fans, filters, and empty slots without covers",
+    ),
+    AttributeRule(
+        "disk", "health", "no answer.*", "drive does not answer", "smartctl -H has {value}",
+        "it hangs or is gone, and what uses it waits or works without it",
+        "look at slot, cable and the log of the kernel, then replace it (mdadm --replace, zpool replace)",
     ),
     AttributeRule(
         "lvm", "permission", "[rR]", "write-protected", "it is read-only: attribute {value} of lvs",

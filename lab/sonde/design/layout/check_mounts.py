@@ -69,7 +69,15 @@ def find_mount_faults(
             "all inodes are in the first TiB: creates wait for few groups, and it is full before the rest",
             "mount it with inode64",
         )  # fmt: skip
+    if stops := [option for option in ("shutdown", "emergency_ro") if option in file_system.options]:
+        yield LayoutFault(
+            "file system stopped", file_system.location, f"it has stopped after an error (mount option {stops[0]})",
+            "every request fails" if stops[0] == "shutdown" else "every write fails",
+            f"look at the log of the kernel and at its disks; umount {file_system.location}, check it"
+            f" ({'xfs_repair' if file_system.kind == 'xfs' else 'e2fsck'}), then mount it again",
+        )  # fmt: skip
     yield from _check_mounted_stripe(file_system)
+    yield from _check_preallocation(file_system)
     yield from _check_log_buffers(file_system)
     yield from _check_log_buffer_count(file_system)
     interval = read_mount_option_number(file_system, "commit")
@@ -129,6 +137,17 @@ def _check_mounted_stripe(file_system: ObservedFileSystem) -> Iterator[LayoutFau
                 "allocations do not begin at stripes",
                 f"mount it without {name}=, or with {name}={stored_size // step}", ("stripe",),
             )  # fmt: skip
+
+
+def _check_preallocation(file_system: ObservedFileSystem) -> Iterator[LayoutFault]:
+    size = read_mount_option_number(file_system, "allocsize")
+    if file_system.kind == "xfs" and size is not None and file_system.width and size < file_system.width:
+        yield LayoutFault(
+            "mount option", file_system.location,
+            f"it is mounted with allocsize={format_bytes(size)}, less than a stripe of"
+            f" {format_bytes(file_system.width)}",
+            "files that grow at the same time are cut into short pieces in turn", "mount it without allocsize",
+        )  # fmt: skip
 
 
 def _check_log_buffers(file_system: ObservedFileSystem) -> Iterator[LayoutFault]:

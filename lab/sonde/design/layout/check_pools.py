@@ -104,12 +104,15 @@ def _check_pool_state(pool: ObservedFileSystem) -> Iterator[LayoutFault | Checke
               and vdev.parent and vdev.state not in _GOOD_STATES]  # fmt: skip
     if state not in ("ONLINE", "") or sick or drives:
         names = ", ".join(f"{vdev.name} {vdev.state}" for vdev in sick)
+        cost = _describe_remaining_redundancy(pool, sick)
+        if state == "SUSPENDED":
+            cost = "too many drives were lost at once: every write, and most reads, wait until somebody clears it"
         names += f"; {', '.join(_describe_drive(drive) for drive in drives)}" if drives else ""
         yield LayoutFault(
             "degraded",
             pool.location,
             f"the pool is {state} {names.removeprefix('; ')}".strip(),
-            _describe_remaining_redundancy(pool, sick),
+            cost,
             _describe_pool_repair(pool, drives),
             parts=(pool.location, *(drive.name for drive in drives)),
         )
@@ -122,14 +125,25 @@ def _check_pool_state(pool: ObservedFileSystem) -> Iterator[LayoutFault | Checke
 
 
 def _describe_pool_repair(pool: ObservedFileSystem, drives: Sequence[ObservedVdev]) -> str:
-    """What brings each faulty drive back: one that an administrator took offline did not fail."""
+    """What brings each faulty drive back: one that an administrator took offline did not fail, and one that another
+    drive replaces is no longer needed."""
+    if pool.facts.get("state") == "SUSPENDED":
+        return (
+            "look at cables, enclosures and the log of the kernel; when the drives are back, zpool clear"
+            f" {pool.location}, then zpool scrub it"
+        )
+    replaced = [drive for drive in drives if drive.group.startswith("replacing")]
     offline, absent, failed = (
-        [drive.name for drive in drives if state_pattern.fullmatch(drive.state)]
+        [drive.name for drive in drives if drive not in replaced and state_pattern.fullmatch(drive.state)]
         for state_pattern in (_OFFLINE_STATE, _ABSENT_STATES, _FAILED_STATES)
     )
-    texts = [f"zpool online {pool.location} {' '.join(offline)}, which somebody took offline (zpool offline)"] * bool(
-        offline
-    )
+    texts = []
+    if replaced:
+        names = " ".join(drive.name for drive in replaced)
+        wait = "when the resilver has ended, " if pool.facts.get("scan") == "resilver" else ""
+        texts.append(f"{wait}zpool detach {pool.location} {names}, which another drive replaces")
+    if offline:
+        texts.append(f"zpool online {pool.location} {' '.join(offline)}, which somebody took offline (zpool offline)")
     if absent:
         texts.append(f"look for {' '.join(absent)} (slot, cable, lsblk): zpool online it when it is back, else"
                      " zpool replace it")  # fmt: skip
@@ -177,6 +191,14 @@ def _check_pool_errors(pool: ObservedFileSystem) -> Iterator[LayoutFault | Check
             "errors of a scrub", pool.location,
             f"the last scrub found {format_count_with_noun(int(errors), 'error')} that it could not repair",
             "some data is lost or wrong", "zpool status -v names the files: restore them, then scrub again",
+        )  # fmt: skip
+    errors = pool.facts.get("resilver_errors", "0")
+    if errors != "0":
+        yield LayoutFault(
+            "errors of a resilver", pool.location,
+            f"the last resilver met {format_count_with_noun(int(errors), 'error')} that it could not repair",
+            "the new drive lacks this data, and so may the pool",
+            "zpool status -v names the files: restore them, then zpool clear and zpool scrub",
         )  # fmt: skip
     repaired = pool.facts.get("scrub_repaired", "0").rstrip("B")
     if repaired != "0" and not any(vdev.checksum_errors or vdev.read_errors for vdev in pool.vdevs):

@@ -16,6 +16,19 @@ from sonde.model.units import format_bytes
 _TOLERATED_FAILURES = {"raid0": 0, "linear": 0, "raid4": 1, "raid5": 1, "raid6": 2}
 _LONG_REBUILD_DAYS = 4
 _USED_SHARE = 0.9
+# States of arrays of md and of SCSI devices in which no request, or no write, succeeds: kind, problem, cost, remedy.
+_ARRAY_STATES = {
+    "readonly": ("array read-only", "md does not write to it (array_state is readonly)", "every write fails",
+                 "look at the log of the kernel for the reason, then mdadm --readwrite it"),
+    "broken": ("array broken", "more of its drives are lost than it bears (array_state is broken)",
+               "requests to it fail", "look for the drives (slot, cable, lsblk), mdadm --stop it, then mdadm --assemble"
+               " it, and check its file system"),
+}  # fmt: skip
+_SILENT_STATES = {
+    "transport-offline": "the transport has given the device up: no request reaches it",
+    "blocked": "the transport recovers, or waits for the device: its requests wait",
+    "quiesce": "the driver holds all requests to it", "offline": "the kernel has given the device up after errors",
+}  # fmt: skip
 _FINE_STATES = frozenset(
     {
         "",
@@ -39,8 +52,7 @@ def find_redundancy_faults(
     """Faults of the state, the spares and the bitmap of one disk."""
     missing = _read_disk_count(disk, "degraded")
     state = disk.state.lower().strip()
-    state_words = {text.strip(",") for text in state.split()}
-    is_degraded = bool(missing) or "degraded" in state_words
+    is_degraded = bool(missing) or "degraded" in _split_state(state)
     if (disk.kind == "md" and missing is not None) or state:
         yield CheckedItem("state", disk.name)
     if is_degraded:
@@ -53,11 +65,8 @@ def find_redundancy_faults(
             f"reads of what it held are computed from all others; {_describe_margin(disk, lost)}",
             "replace the drive (mdadm --manage --add)",
         )  # fmt: skip
-    elif state not in _FINE_STATES and not state_words <= _FINE_STATES:
-        yield LayoutFault(
-            "not optimal", disk.name, f"its state is {disk.state}", "paths, spares or data are missing",
-            "ask the log of the RAID controller or of md",
-        )  # fmt: skip
+    else:
+        yield from _check_device_state(disk, state)
     failed = _read_disk_count(disk, "failed")
     if failed and not is_degraded:
         yield LayoutFault(
@@ -87,6 +96,29 @@ def find_redundancy_faults(
         )  # fmt: skip
     yield from _check_bitmap(disk)
     yield from _check_rebuild_rate(disk)
+
+
+def _split_state(state: str) -> set[str]:
+    return {text.strip(",") for text in state.split()}
+
+
+def _check_device_state(disk: ObservedDisk, state: str) -> Iterator[LayoutFault]:
+    """States of devices without a missing drive in which requests fail or wait."""
+    array_state = disk.settings.get("array_state", "")
+    if array_state in _ARRAY_STATES and disk.kind == "md":
+        kind, problem, cost, remedy = _ARRAY_STATES[array_state]
+        yield LayoutFault(kind, disk.name, problem, cost, remedy)
+    elif state in _SILENT_STATES and disk.kind == "disk":
+        yield LayoutFault(
+            "not optimal", disk.name, f"its state is {disk.state}", _SILENT_STATES[state],
+            "look at cable and port, and at the drive or LUN in the log of the kernel; when it is back, echo running >"
+            " device/state",
+        )  # fmt: skip
+    elif state not in _FINE_STATES and not _split_state(state) <= _FINE_STATES:
+        yield LayoutFault(
+            "not optimal", disk.name, f"its state is {disk.state}", "paths, spares or data are missing",
+            "ask the log of the RAID controller or of md",
+        )  # fmt: skip
 
 
 def _list_names_of_devices(observed_storage: ObservedStorage, names_text: str) -> list[str]:
@@ -195,7 +227,8 @@ def find_path_faults(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
     if len(disk.paths) == 1:
         yield LayoutFault(
             "single path", disk.name, f"it is reached by {disk.paths[0].name} alone",
-            "it is lost with this port, cable or controller", "look at cables and zoning of the other port",
+            "it is lost with this port, cable or controller",
+            "look at cables and zoning of the other port; a local drive belongs in the blacklist of multipath.conf",
         )  # fmt: skip
     groups: dict[int, int] = {}
     for path in disk.paths:

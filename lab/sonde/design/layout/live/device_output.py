@@ -11,7 +11,15 @@ from sonde.model.errors import UserError
 # The forms that identify these outputs.
 LINKS_FORM = r"^l\S+ .* -> (?:\.\./)+|^/dev/\S+ (?:-> )?(?:\.\./)+"
 SCTERC_FORM = r"^SCT Error Recovery Control( command not supported)?|^[ \t]*Read: +(\d+ \(|Disabled)"
-HEALTH_FORM = r"^SMART (?:overall-health self-assessment test result|Health Status):"
+HEALTH_FORM = (
+    r"^SMART (?:overall-health self-assessment test result|Health Status):"
+    r"|^(?:Smartctl open device: \S+|Read .*SMART.*|A mandatory SMART command) failed:"
+)
+# What smartctl prints of a drive that does not answer; without permission it prints another reason.
+_SILENT_PATTERN = re.compile(
+    r"^(?:Smartctl open device: \S+|Read .*SMART.*) failed: *"
+    r"(No such device.*|Input/output error.*|Connection timed out.*|.*TIMEOUT.*)$", re.MULTILINE,
+)  # fmt: skip
 FSTAB_FORM = (
     r"^(?:UUID|LABEL|PARTUUID|PARTLABEL)=\S+[ \t]+(?:/|none|swap)"
     r"|^/dev/\S+[ \t]+(?:/\S*|none|swap)[ \t]+(?:xfs|ext[234]|swap|vfat|btrfs|lustre|zfs)\b"
@@ -73,10 +81,14 @@ def read_smartctl_health(output_text: str, output_origin: str) -> ObservedStorag
         raise UserError(f"{output_origin} does not name its drive; save it with the script of sonde layout collect.")
     verdict = re.search(r"^SMART (?:overall-health self-assessment test result|Health Status): *(\S.*)$", output_text,
                         re.MULTILINE)  # fmt: skip
-    if verdict is None:
+    silence = _SILENT_PATTERN.search(output_text)
+    if verdict is None and silence is None:
         return ObservedStorage(unknown=(f"the health of {device}",))
     name = device.rsplit("/", 1)[-1]
-    settings = {"health": verdict[1].strip()}
+    settings = {"health": f"no answer ({silence[1].strip()})"} if silence else {}
+    if verdict is not None:
+        reasons = "; ".join(re.findall(r"^- (\S.*)$", output_text[verdict.end() :], re.MULTILINE))
+        settings["health"] = verdict[1].strip() + f" ({reasons})" * bool(reasons)
     return ObservedStorage(disks={name: ObservedDisk(name, settings=settings, origin=output_origin)})
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage
 from sonde.model.errors import UserError
@@ -133,6 +134,7 @@ def _read_array_fields(detail_text: str, detail_fields: dict[str, str], raid_lev
         position = "internal" if position.startswith("Internal") else position
         settings |= {"bitmap_position": position} if position else {}
     state = detail_fields.get("State", "")
+    settings |= {"array_state": state.split(",")[0].strip()} if state else {}
     if action := next((action for text, action in _ACTIONS.items() if text in state), ""):
         settings["sync_action"] = WAITING_RESYNC if re.search(_WAITS, state) else action
     return settings
@@ -208,13 +210,15 @@ def read_mdstat(output_text: str, output_origin: str) -> ObservedStorage:
     """Parses /proc/mdstat: level, chunk, layout, members, spares, failed members, bitmap, rebuilds."""
     disks = {}
     for part in re.split(r"^(?=md\S* : )", output_text, flags=re.MULTILINE)[1:]:
-        head = re.match(r"(md\S*) : (active|inactive)(?: \([\w-]+\))? ?(raid\d+|linear)? ?(.*)", part)
+        head = re.match(r"(md\S*) : (active|inactive)(?: \(([\w-]+)\))? ?(raid\d+|linear)? ?(.*)", part)
         if head is not None and head[2] == "inactive":
-            members = re.findall(r"(\S+)\[\d+\]", f"{head[3] or ''} {head[4]}")
+            members = re.findall(r"(\S+)\[\d+\]", f"{head[4] or ''} {head[5]}")
             settings = {"inactive_members": " ".join(sorted(members))} if members else {}
             disks[head[1]] = ObservedDisk(head[1], settings=settings, origin=output_origin)
-        elif head is not None and head[3]:
-            disks[head[1]] = _read_mdstat_array(head[1], head[3], head[4], part, output_origin)
+        elif head is not None and head[4]:
+            array = _read_mdstat_array(head[1], head[4], head[5], part, output_origin)
+            state = {"array_state": "readonly"} if head[3] == "read-only" else {}
+            disks[head[1]] = replace(array, settings={**array.settings, **state})
     if not disks:
         raise UserError(f"{output_origin} names no array; it should be /proc/mdstat of a machine with md.")
     return ObservedStorage(disks=disks)

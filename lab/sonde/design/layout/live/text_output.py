@@ -69,7 +69,9 @@ def read_date(output_text: str, output_origin: str) -> ObservedStorage:
         raise UserError(f"{output_origin} is no time; it should be what date +%Y-%m-%dT%H:%M:%S%z prints.") from None
 
 
-_PATH_ROW_PATTERN = re.compile(r"^[ |`]*[|`]- +(\d+:\d+:\d+:\d+) +(\S+) +\S+ +(\w+) +(\w+) +(\w+)", re.MULTILINE)
+_PATH_ROW_PATTERN = re.compile(
+    r"^[ |`]*[|`]- +(\d+:\d+:\d+:\d+) +(\S+) +\S+ +(\w+) +(\w+|i/o pending|i/o timeout) +(\w+)", re.MULTILINE
+)
 
 
 def read_multipath_list(output_text: str, output_origin: str) -> ObservedStorage:

@@ -51,6 +51,8 @@ def _read_pool(pool_text: str, all_text: str, output_origin: str) -> ObservedFil
         facts["status"] = " ".join(status[1].split())
     if scrub := re.search(r"^[ \t]*scan: scrub repaired (\S+) .* with (\d+) errors", pool_text, re.MULTILINE):
         facts |= {"scrub_repaired": scrub[1], "scrub_errors": scrub[2]}
+    if resilver := re.search(r"^[ \t]*scan: resilvered \S+ .* with (\d+) errors", pool_text, re.MULTILINE):
+        facts["resilver_errors"] = resilver[1]
     facts |= {
         "vdevs": " ".join(f"{vdev.name}={sum(child.parent == vdev.name and not child.group for child in vdevs) or 1}"
                           for vdev in data),

@@ -17,6 +17,7 @@ from sonde.design.layout.check_datasets import find_dataset_faults
 from sonde.design.layout.check_disks import find_disk_faults
 from sonde.design.layout.check_drives import find_drive_faults
 from sonde.design.layout.check_fstab import find_fstab_faults
+from sonde.design.layout.check_fstab_mounts import find_mount_differences
 from sonde.design.layout.check_inodes import find_inode_faults, find_planned_inode_faults
 from sonde.design.layout.check_map_sizes import find_map_size_faults
 from sonde.design.layout.check_mounts import find_covered_mounts, find_mount_faults
@@ -103,6 +104,7 @@ def check_layout(
     results += find_covered_mounts(observed_storage.file_systems)
     results += find_dataset_faults(observed_storage.file_systems)
     results += find_fstab_faults(observed_storage, mount_points if planned_layout is not None else ())
+    results += find_mount_differences(observed_storage)
     results += [*find_target_faults(lustre), *(target_results or ())]
     results += find_shared_devices(observed_storage, list_planned_targets(group_by_command(written).values()))
     for table in observed_storage.slices:

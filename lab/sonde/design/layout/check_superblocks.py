@@ -27,6 +27,24 @@ def find_superblock_faults(observed_storage: ObservedStorage) -> Iterator[Layout
             yield from _check_mdadm_conf_line(observed_storage, disk)
     yield from _find_former_members(observed_storage)
     yield from find_inactive_arrays(observed_storage)
+    yield from _check_alerts(observed_storage)
+
+
+def _check_alerts(observed_storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
+    """Whether mdadm.conf names somebody whom mdadm --monitor informs."""
+    arrays = [disk for disk in observed_storage.disks.values() if disk.kind == "md"
+              and disk.level not in ("raid0", "linear") and "configured_device" in disk.settings]  # fmt: skip
+    if arrays:
+        yield CheckedItem("alerts of mdadm.conf", ", ".join(array.name for array in arrays))
+    silent = [array.name for array in arrays if array.settings.get("configured_alert") == "none"]
+    if silent:
+        yield LayoutFault(
+            "no alert of failures", ", ".join(silent), "mdadm.conf has neither MAILADDR nor PROGRAM",
+            "mdadm --monitor does not start, or writes to the log only: a failed drive is noticed when the next one"
+            " fails",
+            "MAILADDR with an address that somebody reads in mdadm.conf, then restart mdmonitor.service and try"
+            " mdadm --monitor --scan --oneshot --test", ("alert",),
+        )  # fmt: skip
 
 
 def _check_checksum(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:

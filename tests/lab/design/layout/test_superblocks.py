@@ -106,3 +106,13 @@ def test_line_of_mdadm_conf_is_compared_with_its_array(lines: str, kind: str, te
     f"# ARRAY /dev/md0 UUID={OTHER}\n" + LINE.format("md0", UUID)])  # fmt: skip
 def test_sound_mdadm_conf_has_no_fault(lines: str) -> None:
     assert find_faults([], lines) == []
+
+
+@pytest.mark.parametrize(("keyword", "is_fault"), [
+    ("", True), ("MAILFROM md@host", True), ("#MAILADDR root", True), ("MAILADDR", True),
+    ("MAILADDR root", False), ("mail root", False), ("PROGRAM /usr/sbin/alert", False)])  # fmt: skip
+def test_array_without_an_address_for_alerts_is_reported(keyword: str, is_fault: bool) -> None:
+    detail = print_detail(PrintedArray("md0", range(6), [6])) + f"              UUID : {UUID}\n"
+    outputs = {"detail": detail, "cat /etc/mdadm.conf": LINE.format("md0", UUID) + keyword + "\n"}
+    faults = [(fault.kind, fault.location) for fault in check_outputs(outputs).faults]
+    assert faults == [("no alert of failures", "md0")] * is_fault

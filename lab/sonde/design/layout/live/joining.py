@@ -52,6 +52,8 @@ def _join_configured_arrays(disks: Mapping[str, ObservedDisk]) -> dict[str, Obse
         own_lines = same + [line for line in lines if line not in same and _is_array_of_line(disk, line)]
         settings = {key: line.settings[key] for line in own_lines[:1] for key in ("spare_group", "configured_device")}
         settings |= {} if own_lines else {"configured_device": "none"}
+        if all(line.settings.get("configured_alert") == "none" for line in lines):
+            settings["configured_alert"] = "none"
         settings["configured_uuid"] = " ".join(line.settings.get("configured_uuid", "") for line in own_lines)
         joined[name] = replace(disk, settings={**disk.settings, **settings})
     return joined

@@ -22,6 +22,7 @@ _PARITY_LAYOUTS = {
 _BITMAP_PATTERN = re.compile(
     r"^[ \t]+bitmap: \d+/\d+ pages \[\d+KB\], \d+(?:KB|B) chunk(?:, file: (\S+))?", re.MULTILINE
 )
+_ALERTS = ("mailaddr", "program")
 # The form that identifies output of mdadm --examine: the magic number of a superblock of md.
 EXAMINE_FORM = r"^[ \t]+Magic : a92b4efc"
 _DETAIL_ROW_PATTERN = re.compile(r"^[ \t]+\d+\s+\d+\s+\d+\s+(\d+|-)\s+(\S.*?)\s+/dev/(?:\S+/)?(\S+)$", re.MULTILINE)
@@ -201,9 +202,19 @@ def read_mdadm_configuration(output_text: str, output_origin: str) -> ObservedSt
         settings |= {"configured_uuid": fields["uuid"].lower()} if "uuid" in fields else {}
         disk_name = f"{name} of line {len(disks) + 1} of mdadm.conf"
         disks[disk_name] = ObservedDisk(disk_name, "md", settings=settings, origin=output_origin)
+    if "cat /etc/mdadm" in output_origin and not _names_alert(text):  # mdadm --detail --scan prints such lines too
+        disks = {
+            name: replace(disk, settings={**disk.settings, "configured_alert": "none"}) for name, disk in disks.items()
+        }
     if not disks:
         raise UserError(f"{output_origin} names no array; it should be mdadm.conf with its ARRAY lines.")
     return ObservedStorage(disks=disks)
+
+
+def _names_alert(configuration_text: str) -> bool:
+    """Whether mdadm.conf names an address or a program for alerts; mdadm accepts short forms of its keywords."""
+    keywords = [line.split()[0].lower() for line in configuration_text.splitlines() if len(line.split()) > 1]
+    return any(len(keyword) > 2 and alert.startswith(keyword) for keyword in keywords for alert in _ALERTS)
 
 
 def read_mdstat(output_text: str, output_origin: str) -> ObservedStorage:

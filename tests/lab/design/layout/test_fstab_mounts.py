@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mounts of clients of Lustre against fstab, and devices that options of fstab name."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from sonde.design.layout.check import check_layout
+from sonde.design.layout.faults import LayoutFault
+from sonde.design.layout.live.joining import join_observations
+from sonde.design.layout.live.observations import ObservedStorage, merge_observations
+from sonde.design.layout.live.saved_output import read_saved_output
+
+SERVERS = "10.0.0.1@o2ib:10.0.0.2@o2ib:/fs"
+ROOT = "UUID=1111-root / ext4 defaults 0 1\n"
+LINKS = "/dev/md/logs ../md125\n/dev/md/logs2 ../md125p2\n/dev/md/other1 ../md124p1\n"
+
+
+def find_faults(fstab: str, mount: dict[str, str] | None, **more: str) -> list[LayoutFault]:
+    mounts = [{"target": "/", "source": "/dev/nvme0n1p2", "fstype": "ext4", "options": "rw,relatime"}]
+    outputs = {"findmnt": json.dumps({"filesystems": [*mounts, *([mount] if mount else [])]}), "fstab": ROOT + fstab}
+    storage = ObservedStorage()
+    for origin, text in (outputs | more).items():
+        storage = merge_observations(storage, read_saved_output(text, origin))
+    kinds = ("not mounted", "mount differs from fstab", "fstab differs from the mount", "name of a device may change")
+    return [fault for fault in check_layout(join_observations(storage)).faults if fault.kind in kinds]
+
+
+def make_client(options: str) -> dict[str, str]:
+    return {"target": "/fs", "source": SERVERS, "fstype": "lustre", "options": f"rw,{options},lazystatfs"}
+
+
+@pytest.mark.parametrize(("planned", "mounted", "text"), [
+    ("flock,_netdev", "flock,user_xattr", ""), ("defaults,_netdev", "noflock,user_xattr", ""),
+    ("flock,_netdev", "noflock,user_xattr", "it is mounted with noflock; fstab says flock"),
+    ("noflock", "flock,user_xattr", "it is mounted with flock; fstab says noflock"),
+    ("flock,user_xattr", "flock,nouser_xattr", "it is mounted with nouser_xattr; fstab says user_xattr")])  # fmt: skip
+def test_client_options_other_than_in_fstab_are_reported(planned: str, mounted: str, text: str) -> None:
+    faults = find_faults(f"{SERVERS} /fs lustre {planned} 0 0\n", make_client(mounted))
+    assert [(fault.kind, fault.location, fault.problem) for fault in faults] == (
+        [("mount differs from fstab", "/fs", text)] if text else [])  # fmt: skip
+
+
+@pytest.mark.parametrize(("options", "is_fault"), [
+    ("flock,_netdev", True), ("flock,noauto", False), ("flock,x-systemd.automount", False)])  # fmt: skip
+def test_client_in_fstab_without_mount_is_reported(options: str, is_fault: bool) -> None:
+    faults = find_faults(f"{SERVERS} /fs lustre {options} 0 0\n", None)
+    assert [(fault.kind, fault.location) for fault in faults] == [("not mounted", "/fs")] * is_fault
+
+
+@pytest.mark.parametrize(("log", "mounted_log", "kind", "text"), [
+    ("/dev/md/logs2", "/dev/md/logs2", "", ""), ("/dev/md/logs2", "/dev/md125p2", "", ""),
+    ("/dev/md125p2", "/dev/md125p2", "name of a device may change", "write logdev=/dev/md/logs2 into fstab"),
+    ("/dev/sdb1", "/dev/sdb1", "name of a device may change", "a link below /dev/disk/by-id"),
+    ("/dev/md/other1", "/dev/md/logs2", "fstab differs from the mount", "write logdev=/dev/md/logs2")])  # fmt: skip
+def test_log_device_of_fstab_is_compared(log: str, mounted_log: str, kind: str, text: str) -> None:
+    mount = {"target": "/data", "source": "/dev/sdc1", "fstype": "xfs", "options": f"rw,noatime,logdev={mounted_log}"}
+    faults = find_faults(f"LABEL=data /data xfs noatime,logdev={log} 0 0\n", mount, links=LINKS)
+    assert [(fault.kind, fault.location) for fault in faults] == ([(kind, "/data")] if kind else [])
+    assert all(text in fault.remedy for fault in faults)
+
+
+def test_number_of_an_array_that_mdadm_conf_fixes_is_sound() -> None:
+    detail = (
+        "/dev/md5:\n        Raid Level : raid1\n      Raid Devices : 2\n             State : clean\n"
+        "              UUID : 1:2:3:4\n   0  8  0  0  active sync   /dev/sda\n   1  8  16  1  active sync   /dev/sdb\n"
+    )
+    mount = {"target": "/data", "source": "/dev/sdc1", "fstype": "xfs", "options": "rw,noatime,logdev=/dev/md5"}
+    line = "LABEL=data /data xfs noatime,logdev=/dev/md5 0 0\n"
+    for device, kinds in (("/dev/md5", []), ("/dev/md/logs", ["name of a device may change"])):
+        faults = find_faults(line, mount, detail=detail, conf=f"ARRAY {device} UUID=1:2:3:4\n")
+        assert [fault.kind for fault in faults] == kinds

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Local file systems and pools that two hosts use at the same time."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from planted_layout_faults import make_server_outputs
+
+from sonde.design.layout.check_hosts import check_hosts
+from sonde.design.layout.faults import LayoutFault
+from sonde.design.layout.live.joining import join_observations
+from sonde.design.layout.live.observations import ObservedStorage, merge_observations
+from sonde.design.layout.live.saved_output import read_saved_output
+
+WWN = "0x600a098000b0f4c2000005105f8e2a1c"
+KIND = "used by several hosts"
+
+
+def read_host(wwn: str = WWN, uuid: str = "1-2-3", options: str = "rw,noatime", level: str = "") -> ObservedStorage:
+    """A host that has mounted a file system on a LUN, or on an array that contains it."""
+    top = {"name": "md9" if level else "vg-data", "kname": "md9" if level else "dm-4", "type": level or "lvm",
+           "size": 10**13, "fstype": "xfs", "uuid": uuid, "mountpoint": "/data"}  # fmt: skip
+    lun = {"name": "sdb", "kname": "sdb", "type": "disk", "size": 10**13, "wwn": wwn, "children": [top]}
+    mount = {"target": "/data", "source": f"/dev/{'md9' if level else 'mapper/vg-data'}", "fstype": "xfs",
+             "options": options}  # fmt: skip
+    storage = ObservedStorage()
+    for origin, output in (("lsblk", {"blockdevices": [lun]}), ("findmnt", {"filesystems": [mount]})):
+        storage = merge_observations(storage, read_saved_output(json.dumps(output), origin))
+    return join_observations(storage)
+
+
+def find_faults(first: ObservedStorage, second: ObservedStorage) -> list[LayoutFault]:
+    return [fault for fault in check_hosts({"a": first, "b": second}).faults if fault.kind == KIND]
+
+
+def test_file_system_mounted_on_two_hosts_is_reported() -> None:
+    (fault,) = find_faults(read_host(), read_host())
+    assert fault.location == "a: /data; b: /data"
+    assert "a (/data) and b (/data) have one xfs mounted at the same time" in fault.problem
+    assert "unmount it at once" in fault.remedy
+
+
+@pytest.mark.parametrize(("first", "second"), [
+    (read_host(), read_host(wwn="0x600a098000b0f4c2000005115f8e2a1c")),  # system disks copied with their UUID
+    (read_host(), read_host(uuid="4-5-6")),  # two volumes of a volume group that both hosts use
+    (read_host(options="ro,norecovery"), read_host(options="ro,norecovery")),
+    (read_host(level="raid6"), read_host(level="raid6")),
+])  # fmt: skip
+def test_file_systems_of_two_hosts_are_sound(first: ObservedStorage, second: ObservedStorage) -> None:
+    assert find_faults(first, second) == []
+
+
+def test_pool_imported_on_two_hosts_is_reported() -> None:
+    rows = [{"name": f"sdb{letter}", "kname": f"sdb{letter}", "type": "disk", "size": 10**13,
+             "wwn": f"0x5000c500a1b2c3{number:02}"} for number, letter in enumerate("abcdefgh")]  # fmt: skip
+    storage = read_saved_output(make_server_outputs()["zpool"], "zpool")
+    storage = merge_observations(storage, read_saved_output(json.dumps({"blockdevices": rows}), "lsblk"))
+    host = join_observations(storage)
+    (fault,) = find_faults(host, host)
+    assert fault.location == "a: tank; b: tank"
+    assert "multihost=on" in fault.remedy

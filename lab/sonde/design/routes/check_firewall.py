@@ -52,14 +52,13 @@ def _check_direction(
     for packet in packets:
         fate = find_fate(firewall, packet)
         connections = f"connections from {source.network} to {destination.network}"
-        program = "ip6tables" if firewall.version == 6 else "iptables"
-        accept = f"{program} -I FORWARD -i {input_device} -o {output_device} -j ACCEPT"
+        accept = f"accept packets from {input_device} to {output_device} before it"
         if fate.is_accepted is False and not fate.may_be_accepted:
             yield RouteFault(
                 "firewall drops", _get_origin(fate.rule),
                 f"{connections} are dropped by {_describe_rule(fate.rule)}: no packet of {packet.source} passes this"
                 " router",
-                f"{accept}, and the same in the files of the firewall",
+                f"{accept} (chain FORWARD), and in the files of the firewall",
             )  # fmt: skip
             continue
         errors = find_fate(firewall, replace(packet, protocol="icmp"))

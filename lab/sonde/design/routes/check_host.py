@@ -28,7 +28,7 @@ _IP_MEMBERS = ("rules", "routes", "addresses", "settings", "options", "neighbors
 _OTHER_LNET = ("LNet of the other hosts",)
 _NO_CONFIGURATION = "configuration files, which set all this again at the next start"
 _LINK_ADDRESSES = "whether the link addresses of neighbors are those of their interfaces"
-_NEVER_EXAMINED = ("names of hosts in DNS", "firewalls of hosts and of nft",
+_NEVER_EXAMINED = ("names of hosts in DNS", "firewalls of hosts",
                    "RDMA (priorities and flow control of RoCE)")  # fmt: skip
 
 
@@ -140,7 +140,7 @@ def _list_not_given(host_tables: HostTables, other_tables: HostTables | None) ->
         *neighbors,
         *adapters,
         *(() if host_tables.host_names else ("names of hosts (/etc/hosts)",)),
-        *(() if host_tables.firewalls else ("firewalls of routers (iptables-save)",)),
+        *(() if host_tables.firewalls else ("firewalls of routers (iptables-save, nft list ruleset)",)),
         *policies,
         *(() if has_aggregators else ("which ports LACP has joined to a bond (ip -d addr)",)),
     )

@@ -79,7 +79,8 @@ def is_firewall_output(output_text: str) -> bool:
 def parse_firewall_output(output_text: str, file_name: str) -> Firewall:
     """The firewall; the addresses of its rules, or the name of the file, show its IP version."""
     table, rules, policies = "", list[FirewallRule](), list[tuple[tuple[str, str], str]]()
-    for number, line in enumerate(output_text.splitlines(), start=1):
+    for number, printed_line in enumerate(output_text.splitlines(), start=1):
+        line = re.sub(r"^\[\d+:\d+\] ", "", printed_line)  # counters, of iptables-save -c
         if line.startswith("*"):
             table = line[1:].strip()
         elif match := _CHAIN_PATTERN.match(line):
@@ -144,7 +145,7 @@ def _matches(rule: FirewallRule, packet: ForwardedPacket) -> bool:
     states = rule.states.split(",") if rule.states else ["NEW"]
     return (
         "NEW" in states
-        and rule.protocol in ("", "all", packet.protocol)
+        and (rule.protocol in ("", "all") or packet.protocol in rule.protocol.split(","))
         and _is_device(rule.input_device, packet.input_device)
         and _is_device(rule.output_device, packet.output_device)
         and _is_in_range(rule.source, packet.source)
@@ -153,13 +154,22 @@ def _matches(rule: FirewallRule, packet: ForwardedPacket) -> bool:
 
 
 def _is_device(pattern: str, device: str) -> bool:
-    return device.startswith(pattern[:-1]) if pattern.endswith("+") else pattern in ("", device)
+    patterns = pattern.split(",")
+    return not pattern or any(
+        device.startswith(each[:-1]) if each.endswith("+") else each == device for each in patterns
+    )
 
 
 def _is_in_range(address_ranges: str, address: str) -> bool:
-    return not address_ranges or any(
-        ipaddress.ip_address(address) in ipaddress.ip_network(text, strict=False) for text in address_ranges.split(",")
-    )
+    return not address_ranges or any(_contains(text, address) for text in address_ranges.split(","))
+
+
+def _contains(address_range: str, address: str) -> bool:
+    """Whether a range contains an address; ranges as 10.0.0.1-10.0.0.9 and names of sets do not."""
+    try:
+        return ipaddress.ip_address(address) in ipaddress.ip_network(address_range, strict=False)
+    except ValueError:
+        return False
 
 
 def list_packets(

@@ -37,6 +37,7 @@ from sonde.design.routes.host_tables import (
 from sonde.design.routes.interface_files import is_interface_file, parse_interface_file
 from sonde.design.routes.ip_lines import find_next_hop_types, parse_neighbor_line, parse_route_line, parse_rule_line
 from sonde.design.routes.json_tables import parse_json_tables
+from sonde.design.routes.nft_rules import is_nft_output, parse_nft_output
 from sonde.design.routes.output_texts import split_outputs
 from sonde.design.routes.security_policies import is_policy_listing, parse_policy_listing
 from sonde.design.routes.setting_names import is_device_split, parse_setting_name
@@ -174,6 +175,8 @@ def _parse_tables_by_kind(table_text: str, file_name: str) -> HostTables:
         return parse_json_tables(stripped, file_name)
     if is_firewall_output(table_text):
         return HostTables(firewalls=(parse_firewall_output(table_text, file_name),))
+    if is_nft_output(table_text):
+        return HostTables(firewalls=tuple(parse_nft_output(table_text, file_name)))
     if is_hosts_file(table_text):
         return HostTables(host_names=tuple(parse_hosts_file(table_text, file_name)))
     if is_ethtool_output(table_text):

@@ -79,9 +79,92 @@ def test_rules_that_select_by_more_decide_nothing(tmp_path: Path, match: str) ->
     assert check_outputs(tmp_path, OUTPUTS | {"iptables": firewall}, "gw2").faults == ()
 
 
+def test_counters_of_rules_are_skipped(tmp_path: Path) -> None:
+    firewall = FIREWALL.replace("-A FORWARD -j SITE\n", "").replace("-A ", "[10:840] -A ")
+    (fault,) = check_outputs(tmp_path, OUTPUTS | {"iptables": firewall}, "gw2").faults
+    assert fault.kind == "firewall drops"
+    firewall = FIREWALL.replace("-A ", "[10:840] -A ")
+    assert check_outputs(tmp_path / "right", OUTPUTS | {"iptables": firewall}, "gw2").faults == ()
+
+
 def test_firewall_of_ipv6_is_that_of_ipv6(tmp_path: Path) -> None:
     firewall = "*filter\n:FORWARD DROP [0:0]\nCOMMIT\n"
     (fault,) = check_outputs(tmp_path, OUTPUTS | {"ip6tables": firewall}, "gw2").faults
     assert fault.problem.startswith("connections between hsn and storage-net are dropped by the policy of the chain")
     assert "no packet of fd00:150::1 passes" in fault.problem
-    assert fault.remedy.startswith("ip6tables -I FORWARD -i hsn0 -o eth0 -j ACCEPT")
+    assert fault.remedy.startswith("accept packets from hsn0 to eth0 before it (chain FORWARD)")
+
+
+NFT = """table inet filter {
+	set admins {
+		type ipv4_addr
+		elements = { 192.168.9.1, 192.168.9.2 }
+	}
+
+	chain input {
+		type filter hook input priority filter; policy drop;
+		tcp dport 22 accept
+	}
+
+	chain forward {
+		type filter hook forward priority filter; policy drop;
+		ct state established,related accept
+		ct state invalid drop
+		counter packets 17 bytes 1020 jump site
+	}
+
+	chain site {
+		iifname { "hsn0", "hsn1" } oifname "eth0" accept
+		ip saddr 10.160.0.0/20 ip daddr { 10.150.0.0/16, 10.99.0.0/16 } counter packets 0 bytes 0 accept
+		ip6 saddr fd00:160::/64 accept
+	}
+}
+table ip nat {
+	chain postrouting {
+		type nat hook postrouting priority srcnat; policy accept;
+		ip saddr 172.17.0.0/16 oifname != "docker0" masquerade
+	}
+}
+"""
+
+
+def test_nft_that_accepts_both_directions_is_no_fault(tmp_path: Path) -> None:
+    verdict = check_outputs(tmp_path, OUTPUTS | {"nft": NFT}, "gw2")
+    assert verdict.faults == ()
+    assert sum(item.subject == "the firewall of a router" for item in verdict.comparisons) == 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault_kind", "expected_sentence"),
+    [
+        ("counter packets 17 bytes 1020 jump site", "ip6 saddr fd00::/16 accept", "firewall drops",
+         "connections between hsn and storage-net are dropped by the policy"),
+        ("10.150.0.0/16, 10.99.0.0/16", "10.99.0.0/16", "firewall drops", "connections from storage-net to hsn"),
+        ("ct state invalid drop", "meta l4proto icmp drop", "path MTU not discovered",
+         "the rule meta l4proto icmp drop"),
+        ("policy accept;", "policy accept;\n\t\toifname \"eth0\" masquerade", "addresses translated", "(MASQUERADE)"),
+        ('iifname { "hsn0", "hsn1" }', 'iifname "hsn1"', "firewall drops", "connections from hsn to storage-net"),
+    ],
+)  # fmt: skip
+def test_nft_between_both_networks_is_judged(
+    tmp_path: Path, old: str, new: str, fault_kind: str, expected_sentence: str
+) -> None:
+    assert old in NFT
+    faults = check_outputs(tmp_path, OUTPUTS | {"nft": NFT.replace(old, new)}, "gw2").faults
+    assert {fault.kind for fault in faults} == {fault_kind}
+    assert expected_sentence in faults[0].problem
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "tcp dport { 988, 2049 } accept",
+        "ip saddr @clients accept",
+        "ip saddr != 10.9.0.0/16 jump site",
+        "ip saddr 10.150.0.1-10.150.0.99 accept",
+        "ip saddr { 10.150.0.1-10.150.0.99 } accept",
+    ],
+)
+def test_nft_rules_that_select_by_more_decide_nothing(tmp_path: Path, rule: str) -> None:
+    text = NFT.replace("counter packets 17 bytes 1020 jump site", f"{rule}\n\t\tip6 saddr fd00::/16 accept")
+    assert check_outputs(tmp_path, OUTPUTS | {"nft": text}, "gw2").faults == ()

@@ -70,6 +70,15 @@ START_FIRST = (
     "lab/report/test_in_browser.py",
     "preload/test_tools.py",
     "structure/test_adding_to_the_engine.py",
+    # Without their place here these would be among the last, by their names.
+    "preload/test_refused_writes.py",
+    "structure/test_names.py",
+    "together/test_io500_over_nodes.py",
+    "together/test_mpi_under_iobuf.py",
+    "together/test_object_plans.py",
+    "together/test_simulate.py",
+    "together/test_tune_on_models.py",
+    "together/test_under_launchers.py",
 )
 
 

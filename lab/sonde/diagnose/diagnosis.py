@@ -16,7 +16,7 @@ from sonde.diagnose.next_experiment import ExperimentValue, estimate_information
 from sonde.diagnose.posterior import Posterior
 from sonde.diagnose.predictive_check import PredictiveCheck, check_runs_against_hypothesis
 
-Status = Literal["decided", "several_remain", "contradicted", "open"]
+DiagnosisStatus = Literal["decided", "several_remain", "contradicted", "open"]
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class DiagnosisAnswer:
     allows (`check`): none of the hypotheses explains the results.
     """
 
-    status: Status
+    status: DiagnosisStatus
     ranking: tuple[RankedHypothesis, ...]
     remaining: tuple[RankedHypothesis, ...]
     reason: str
@@ -194,7 +194,7 @@ def build_answer(
             break
     check = check_runs_against_hypothesis(model, posterior, results, posterior.hypotheses.index(ranking[0].hypothesis))
     if not stop_reason and not is_probable_enough(ranking[0], stop_rule):
-        status: Status = "open"
+        status: DiagnosisStatus = "open"
     elif check.is_contradicted:
         status = "contradicted"
     else:

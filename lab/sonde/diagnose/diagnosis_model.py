@@ -104,9 +104,9 @@ class DiagnosisModel:
             "events between both runs": self.events,
         }
 
-    def remove_hypotheses_of_fault(self, fault: str) -> DiagnosisModel:
+    def remove_hypotheses_of_fault(self, fault_kind: str) -> DiagnosisModel:
         """Returns the model without the hypotheses of a fault, for trials of faults that none covers."""
-        remaining = [item for item in self.hypotheses if item.fault != fault]
+        remaining = [item for item in self.hypotheses if item.fault != fault_kind]
         positions = {item.id: index for index, item in enumerate(self.hypotheses)}
         predictions = {
             item.id: {name: values[positions[item.id]] for name, values in self.predictions.items()}
@@ -160,10 +160,10 @@ class DiagnosisModel:
         names = ", ".join(item.id for item in self.experiments)
         raise UserError(f"The experiment {experiment_id} cannot be done on {self.machine.mount}; there are {names}.")
 
-    def get_healthy_prediction(self, experiment: str) -> Prediction:
+    def get_healthy_prediction(self, experiment_id: str) -> Prediction:
         """The prediction of a machine without faults."""
         index = next(index for index, item in enumerate(self.hypotheses) if item.kind == NOTHING)
-        return self.predictions[experiment][index]
+        return self.predictions[experiment_id][index]
 
     def compute_log_densities(self, result: ExperimentResult) -> list[Floats]:
         """Log densities of a result under each hypothesis."""
@@ -196,9 +196,9 @@ class DiagnosisModel:
             posterior = posterior.multiply_by_densities(self.compute_log_densities(result))
         return posterior
 
-    def compute_cost_s(self, experiment: str) -> float:
+    def compute_cost_s(self, experiment_id: str) -> float:
         """Cost of one repeat in seconds."""
-        return compute_cost_s(self.find_experiment(experiment).description, _MIN_RUN_S)
+        return compute_cost_s(self.find_experiment(experiment_id).description, _MIN_RUN_S)
 
 
 @dataclass(frozen=True)
@@ -289,9 +289,9 @@ def assemble_diagnosis_model(
     described = [effect.traits for item in final if item.cause is not None for effect in item.cause.effects]
     unknown = draw_unknown_causes(experiments, predictions[NOTHING], covered, noise_model, described)
 
-    def get_prediction(hypothesis: Hypothesis, experiment: str) -> Prediction:
-        is_covered = hypothesis.kind != UNEXPLAINED or bool(predictions[UNEXPLAINED][experiment].messages)
-        return predictions[hypothesis.id][experiment] if is_covered else unknown.predictions[experiment]
+    def get_prediction(hypothesis: Hypothesis, experiment_id: str) -> Prediction:
+        is_covered = hypothesis.kind != UNEXPLAINED or bool(predictions[UNEXPLAINED][experiment_id].messages)
+        return predictions[hypothesis.id][experiment_id] if is_covered else unknown.predictions[experiment_id]
 
     return DiagnosisModel(
         machine=machine,

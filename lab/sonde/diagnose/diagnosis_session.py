@@ -183,10 +183,10 @@ class DiagnosisSession:
             ordered = (value, *(item for item in values if item is not value))
         return NextChoice(value.experiment if value else None, ordered, reason)
 
-    def run_on_model(self, experiment: str) -> ExperimentResult:
+    def run_on_model(self, experiment_id: str) -> ExperimentResult:
         """Does one repeat on the simulated machine and adds its result."""
         assert self.state.truth is not None
-        result = self._simulate_planted_truth(self.state.truth, experiment, len(self.state.results))
+        result = self._simulate_planted_truth(self.state.truth, experiment_id, len(self.state.results))
         self.add_result(result, "model")
         return result
 
@@ -195,24 +195,27 @@ class DiagnosisSession:
             self.model.find_experiment(experiment_id), repeat_number, self._simulator, self.state.noise
         )
 
-    def add_result(self, result: ExperimentResult, origin: str, is_after_fix: bool = False) -> None:
+    def add_result(self, result: ExperimentResult, result_origin: str, is_after_fix: bool = False) -> None:
         """Adds a result to the state. Raises UserError for an experiment that this machine cannot do."""
         self.model.find_experiment(result.experiment)
-        self.state = self.state.with_result(result, origin, is_after_fix)
+        self.state = self.state.with_result(result, result_origin, is_after_fix)
 
-    def add_stored_run(self, experiment: DiagnosisExperiment, run: Path, references: Sequence[Path]) -> None:
+    def add_stored_run(
+        self, experiment: DiagnosisExperiment, run_folder: Path, reference_folders: Sequence[Path]
+    ) -> None:
         """Adds a stored run of an experiment, compared with earlier ones. Raises UserError.
 
         Where several earlier runs scatter more than the noise of a run and of a part, the result is as uncertain.
         """
         kinds = self.model.find_experiment(experiment.id).vector_kinds
         measured, *earlier = (
-            measure_stored_run(folder, experiment, kinds, self.model.machine) for folder in (run, *references)
+            measure_stored_run(folder, experiment, kinds, self.model.machine)
+            for folder in (run_folder, *reference_folders)
         )
         ratio = subtract_reference(measured, compute_median_measurement(earlier))
         if not ratio.rates:
-            names = ", ".join(folder.name for folder in references)
-            raise UserError(f"Runs {run.name} and {names} have no phase of {experiment.id} in common.")
+            names = ", ".join(folder.name for folder in reference_folders)
+            raise UserError(f"Runs {run_folder.name} and {names} have no phase of {experiment.id} in common.")
         noise = self.state.noise
         result = ExperimentResult(
             experiment.id,
@@ -220,11 +223,11 @@ class DiagnosisSession:
             reference_sd=_SINGLE_REFERENCE_ERROR * noise.run_sd / math.sqrt(len(earlier)),
             scatter=measure_scatter(earlier, noise.run_sd),
             part_scatter=measure_part_scatter(earlier, noise.part_sd),
-            effect_sd=find_effect_sd(run),
+            effect_sd=find_effect_sd(run_folder),
         )
         if ratio.vectors:
-            self.state = self.state.without_part_rates(run.name)  # these rates of parts count once
-        self.add_result(result, run.name)
+            self.state = self.state.without_part_rates(run_folder.name)  # these rates of parts count once
+        self.add_result(result, run_folder.name)
 
     def add_archive_runs(self, run_folder: Path, reference_folder: Path) -> list[str]:
         """Adds what two stored runs of any plan show; returns it in sentences. Raises UserError."""
@@ -262,10 +265,10 @@ class DiagnosisSession:
         self.model = replace(self.model, joint_change=change)
         return " ".join(change.describe(self.model.hypotheses)) or "No histories became slower together in that time."
 
-    def add_events(self, events: Iterable[Event], since: float, until: float) -> list[str]:
+    def add_events(self, events: Iterable[Event], since_s: float, until_s: float) -> list[str]:
         """Adds the events of an archive within an interval; returns those that count in sentences."""
         system = read_system(find_system_file(self.state.system)) if self.state.system else None
-        evidence = select_events(events, since, until, system)
+        evidence = select_events(events, since_s, until_s, system)
         self.state = replace(self.state, events=evidence)
         self.model = replace(self.model, events=evidence)
         return evidence.describe(self.model.hypotheses)

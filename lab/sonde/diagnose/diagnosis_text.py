@@ -37,9 +37,9 @@ def format_duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def format_probability(value: float) -> str:
+def format_probability(probability: float) -> str:
     """Returns a probability in percent; never 0 or 100."""
-    return "< 1 %" if value < 0.005 else "> 99 %" if value > 0.995 else f"{100 * value:.0f} %"
+    return "< 1 %" if probability < 0.005 else "> 99 %" if probability > 0.995 else f"{100 * probability:.0f} %"
 
 
 def describe_candidate(ranked_hypothesis: RankedHypothesis) -> str:

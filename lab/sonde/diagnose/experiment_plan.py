@@ -63,9 +63,11 @@ class ScaledExperiment:
         """(phase, kind) of all vectors."""
         return tuple((phase, kind) for phase in self.phase_ids for kind in self.vector_kinds)
 
-    def make_plan(self, directory: str) -> Plan:
+    def make_plan(self, target_directory: str) -> Plan:
         """Returns the plan for a directory of the file system."""
-        return Plan.from_document({**self.plan, "target": {**self.plan.get("target", {}), "path": directory}}, self.id)
+        return Plan.from_document(
+            {**self.plan, "target": {**self.plan.get("target", {}), "path": target_directory}}, self.id
+        )
 
 
 def is_predictable(experiment: DiagnosisExperiment, machine: DiagnosedMachine) -> bool:
@@ -123,12 +125,12 @@ def _find_target_index(machine: DiagnosedMachine, target_id: str) -> int:
     return next(int(item.get("index", 0)) for item in machine.document["targets"] if item["id"] == target_id)
 
 
-def combine_traits(experiment: DiagnosisExperiment, phase: str) -> dict[str, str]:
+def combine_traits(experiment: DiagnosisExperiment, phase_id: str) -> dict[str, str]:
     """Returns all traits of a measured phase."""
-    return {**DEFAULT_TRAITS, **next(item.traits for item in experiment.phases if item.id == phase)}
+    return {**DEFAULT_TRAITS, **next(item.traits for item in experiment.phases if item.id == phase_id)}
 
 
-def combine_reference_traits(experiment: DiagnosisExperiment, phase: str) -> dict[str, str] | None:
+def combine_reference_traits(experiment: DiagnosisExperiment, phase_id: str) -> dict[str, str] | None:
     """Returns the traits of the other side of a contrast; None for measurements without one."""
-    item = next(item for item in experiment.phases if item.id == phase)
-    return None if item.against is None else {**combine_traits(experiment, phase), **item.against}
+    item = next(item for item in experiment.phases if item.id == phase_id)
+    return None if item.against is None else {**combine_traits(experiment, phase_id), **item.against}

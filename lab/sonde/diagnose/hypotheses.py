@@ -115,9 +115,9 @@ class Hypothesis:
             return self.cause.counters
         return self.strength_grid.counters if self.fault else ()
 
-    def format_fault_argument(self, amount: str, part_name: str = "") -> str:
+    def format_fault_argument(self, strength_amount: str, part_name: str = "") -> str:
         """Returns the fault at a part as the simulator reads it."""
-        return " ".join(text for text in (self.fault, part_name, amount) if text)
+        return " ".join(text for text in (self.fault, part_name, strength_amount) if text)
 
 
 def list_hypotheses(machine: DiagnosedMachine, causes: Sequence[CauseFile]) -> tuple[Hypothesis, ...]:
@@ -159,7 +159,7 @@ def assign_priors(hypotheses: Iterable[Hypothesis]) -> tuple[Hypothesis, ...]:
     )
 
 
-def _replace_prior(hypothesis: Hypothesis, prior: float) -> Hypothesis:
+def _replace_prior(hypothesis: Hypothesis, prior_probability: float) -> Hypothesis:
     return Hypothesis(
         hypothesis.id,
         hypothesis.kind,
@@ -169,7 +169,7 @@ def _replace_prior(hypothesis: Hypothesis, prior: float) -> Hypothesis:
         hypothesis.fault,
         hypothesis.group,
         hypothesis.cause,
-        prior,
+        prior_probability,
     )
 
 

@@ -31,7 +31,7 @@ def list_causes_for_machine_kind(machine_kind: str) -> tuple[CauseFile, ...]:
 
 
 def list_experiments_for_machine_kind(machine_kind: str) -> tuple[DiagnosisExperiment, ...]:
-    """Experiments for a kind of machine."""
+    """Returns the experiments for WITH_TARGETS or LOCAL. An experiment that names no machines is for WITH_TARGETS."""
     return tuple(item for item in list_diagnosis_experiments() if machine_kind in (item.machines or (WITH_TARGETS,)))
 
 

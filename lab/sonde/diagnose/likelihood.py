@@ -54,15 +54,15 @@ class PartMasks:
         self._machine = machine
         self._masks: dict[tuple[bool, tuple[str, ...]], Floats] = {}
 
-    def select_vector_parts(self, kind: str, part_names: tuple[str, ...]) -> Floats:
+    def select_vector_parts(self, part_kind: str, part_names: tuple[str, ...]) -> Floats:
         """Returns a matrix of members and names: 1 where the member slows the part of that name."""
-        key = kind == NODES, part_names
+        key = part_kind == NODES, part_names
         if key not in self._masks:
             group = self._hypothesis.group
             touched: Sequence[frozenset[str]] = (
                 [frozenset()] * len(self._hypothesis.members)
                 if group is None
-                else (group.nodes if kind == NODES else group.targets)
+                else (group.nodes if part_kind == NODES else group.targets)
             )
             self._masks[key] = np.array([[name in members for name in part_names] for members in touched], dtype=float)
         return self._masks[key]
@@ -99,9 +99,9 @@ def compute_joint_log_density(
         ).T
     members = len(hypothesis.members)
 
-    def compute_density_of_runs(expected: Prediction) -> Floats:
+    def compute_density_of_runs(prediction: Prediction) -> Floats:
         return _integrate_shared_errors(
-            expected, run_measurements, part_masks, members, noise_model, reference_sd, part_sd
+            prediction, run_measurements, part_masks, members, noise_model, reference_sd, part_sd
         )
 
     effects = [(0.0, prediction)]
@@ -190,8 +190,10 @@ def compute_log_densities_of_runs(
         ]
     members = len(hypothesis.members)
 
-    def compute_density_of_each_run(expected: Prediction) -> Floats:
-        return _compute_density_of_each_run(expected, run_measurements, part_masks, members, noise_model, reference_sd)
+    def compute_density_of_each_run(prediction: Prediction) -> Floats:
+        return _compute_density_of_each_run(
+            prediction, run_measurements, part_masks, members, noise_model, reference_sd
+        )
 
     return _combine_exposed_and_other_parts(
         compute_density_of_each_run, prediction, healthy_prediction, part_masks, experiment

@@ -82,8 +82,8 @@ class DiagnosedMachine:
         return kinds[self.file_system]
 
     @cached_property
-    def document_text(self) -> str:
-        """The document for the simulator."""
+    def simulator_input_text(self) -> str:
+        """The system file that the simulator reads, as JSON text."""
         return json.dumps(self.document, ensure_ascii=False, separators=(",", ":")) + "\n"
 
     @cached_property

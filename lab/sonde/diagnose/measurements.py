@@ -37,8 +37,8 @@ class RunMeasurement:
     def rename_targets(self, target_ids: Mapping[str, str]) -> RunMeasurement:
         """Returns the measurement with the ids of targets whose names in records are keys of `target_ids`."""
 
-        def find_id(name: str) -> str:
-            return target_ids.get(name) or target_ids.get(strip_host_suffix(name), name)
+        def find_id(target_name: str) -> str:
+            return target_ids.get(target_name) or target_ids.get(strip_host_suffix(target_name), target_name)
 
         vectors = {
             key: values if key[1] == NODES else {find_id(name): value for name, value in values.items()}
@@ -55,14 +55,14 @@ class RunMeasurement:
         }
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> RunMeasurement:
+    def from_json(cls, measurement_document: Mapping[str, Any]) -> RunMeasurement:
         return cls(
-            {str(phase): float(value) for phase, value in document["rates"].items()},
+            {str(phase): float(value) for phase, value in measurement_document["rates"].items()},
             {
                 (str(phase), str(kind)): {str(name): float(value) for name, value in values.items()}
-                for phase, kind, values in document.get("vectors", ())
+                for phase, kind, values in measurement_document.get("vectors", ())
             },
-            {str(kind): bool(value) for kind, value in document.get("messages", {}).items()},
+            {str(kind): bool(value) for kind, value in measurement_document.get("messages", {}).items()},
         )
 
 
@@ -109,13 +109,13 @@ def _compute_target_vectors(phase_id: str, targets_line: TargetsLine) -> dict[tu
     return {key: values for key, values in vectors.items() if len(values) > 1}
 
 
-def _measure_nodes(phase: PhaseRecord, hosts: Mapping[int, str], counts_operations: bool) -> dict[str, float]:
+def _measure_nodes(phase: PhaseRecord, host_by_node: Mapping[int, str], counts_operations: bool) -> dict[str, float]:
     """The median over the tasks of each node, so that one slow target does not make a node slow."""
     rates: dict[int, list[float]] = {}
     for table in phase.tasks:
         for node, rate in _list_task_rates(table, counts_operations):
             rates.setdefault(node, []).append(rate)
-    values = {hosts.get(node, str(node)): log(statistics.median(items)) for node, items in rates.items()}
+    values = {host_by_node.get(node, str(node)): log(statistics.median(items)) for node, items in rates.items()}
     return values if len(values) > 1 else {}
 
 
@@ -167,20 +167,20 @@ def compute_median_measurement(measurements: Sequence[RunMeasurement]) -> RunMea
     return RunMeasurement(rates, vectors)
 
 
-def measure_scatter(measurements: Sequence[RunMeasurement], noise: float) -> dict[str, float]:
-    """Standard deviation of the log rate of each phase between runs, beyond the `noise` of a run; empty for fewer than
+def measure_scatter(measurements: Sequence[RunMeasurement], run_noise_sd: float) -> dict[str, float]:
+    """Standard deviation of the log rate of each phase between runs, beyond `run_noise_sd`; empty for fewer than
     three runs. Few runs tell the spread badly, so it is that of Student's t with their degrees of freedom."""
     scatter: dict[str, float] = {}
     for phase in measurements[0].rates if len(measurements) > 2 else ():
         values = [item.rates[phase] for item in measurements if phase in item.rates]
-        if len(values) > 2 and (excess := statistics.variance(values) - noise**2) > 0:
+        if len(values) > 2 and (excess := statistics.variance(values) - run_noise_sd**2) > 0:
             scatter[phase] = sqrt(excess * (len(values) - 1) / max(len(values) - 3, _MIN_DEGREES_OF_FREEDOM))
     return scatter
 
 
-def measure_part_scatter(measurements: Sequence[RunMeasurement], noise: float) -> dict[tuple[str, str], float]:
-    """Standard deviation of parts relative to their peers between runs, by (phase, kind) of vectors, beyond the `noise`
-    of a part; empty for fewer than three runs. All parts of a vector count together."""
+def measure_part_scatter(measurements: Sequence[RunMeasurement], part_noise_sd: float) -> dict[tuple[str, str], float]:
+    """Standard deviation of parts relative to their peers between runs, by (phase, kind) of vectors, beyond
+    `part_noise_sd`; empty for fewer than three runs. All parts of a vector count together."""
     scatter: dict[tuple[str, str], float] = {}
     for key in dict.fromkeys(key for item in measurements for key in item.vectors):
         vectors = [item.vectors[key] for item in measurements if key in item.vectors]
@@ -192,6 +192,6 @@ def measure_part_scatter(measurements: Sequence[RunMeasurement], noise: float) -
         relative = [[value - statistics.fmean(row) for value in row] for row in rows]
         means = [statistics.fmean(column) for column in zip(*relative, strict=True)]
         squares = sum((value - mean) ** 2 for row in relative for value, mean in zip(row, means, strict=True))
-        if (excess := squares / freedom - noise**2) > 0:
+        if (excess := squares / freedom - part_noise_sd**2) > 0:
             scatter[key] = sqrt(excess * freedom / max(freedom - 2, _MIN_DEGREES_OF_FREEDOM))
     return scatter

@@ -162,18 +162,18 @@ def _draw_alternative(
 
 def _draw_unexplained(
     causes: Prediction,
-    element: int,
+    element_index: int,
     experiment: ScaledExperiment,
     machine: DiagnosedMachine,
     noise_model: NoiseModel,
     generator: np.random.Generator,
 ) -> RunMeasurement:
     phases = list(causes.rates)
-    values = draw_unexplained_rates(causes, phases, element, noise_model, generator)
+    values = draw_unexplained_rates(causes, phases, element_index, noise_model, generator)
     vectors = {}
     for key in causes.vectors:
         names = list_measured_parts(key[1], experiment, machine)
-        parts = draw_unexplained_parts(causes, element, len(names), noise_model, generator)
+        parts = draw_unexplained_parts(causes, element_index, len(names), noise_model, generator)
         vectors[key] = dict(zip(names, (parts - np.median(parts)).tolist(), strict=True))
     return RunMeasurement(dict(zip(phases, values.tolist(), strict=True)), vectors)
 

@@ -175,17 +175,18 @@ def predict_fault_in_contrast(
 
 
 def compute_simulated_effect(
-    simulated: Sequence[RunMeasurement],
+    faulty_measurements: Sequence[RunMeasurement],
     healthy_measurements: Sequence[RunMeasurement],
-    targets: frozenset[str],
-    nodes: frozenset[str],
+    target_names: frozenset[str],
+    node_names: frozenset[str],
 ) -> SimulatedEffect:
-    """Compares runs with a fault with healthy runs of the same seeds. `targets` and `nodes` are what it slows."""
+    """Compares runs with a fault, which slows `target_names` and `node_names`, with healthy runs of the same seeds."""
     differences = [
-        subtract_reference(item, reference) for item, reference in zip(simulated, healthy_measurements, strict=True)
+        subtract_reference(item, reference)
+        for item, reference in zip(faulty_measurements, healthy_measurements, strict=True)
     ]
     # The mean of few seeds has an error too, and their spread is known badly.
-    factor = float(np.sqrt((len(simulated) + 1) / max(1, len(simulated) - 1)))
+    factor = float(np.sqrt((len(faulty_measurements) + 1) / max(1, len(faulty_measurements) - 1)))
     rates: dict[str, tuple[float, float]] = {}
     samples: dict[str | tuple[str, str], tuple[float, ...]] = {}
     for phase in dict.fromkeys(phase for item in differences for phase in item.rates):
@@ -194,7 +195,7 @@ def compute_simulated_effect(
         samples[phase] = tuple(values.tolist())
     vectors: dict[tuple[str, str], tuple[float, float, float, float]] = {}
     for key in dict.fromkeys(key for item in differences for key in item.vectors):
-        touched = nodes if key[1] == NODES else targets
+        touched = node_names if key[1] == NODES else target_names
         inside = np.array([v for item in differences for n, v in item.vectors.get(key, {}).items() if n in touched])
         outside = np.array(
             [v for item in differences for n, v in item.vectors.get(key, {}).items() if n not in touched]
@@ -204,9 +205,12 @@ def compute_simulated_effect(
         peers = float(np.mean(outside)), factor * float(np.std(outside))
         touched_parts = (float(np.mean(inside)), factor * float(np.std(inside))) if len(inside) else peers
         vectors[key] = touched_parts[0], peers[0], touched_parts[1], peers[1]
-        samples[key] = tuple(inside.tolist()) if len(simulated) > 1 else ()
-    names = dict.fromkeys(name for item in simulated for name in item.messages)
-    messages = {name: sum(item.messages.get(name, False) for item in simulated) / len(simulated) for name in names}
+        samples[key] = tuple(inside.tolist()) if len(faulty_measurements) > 1 else ()
+    names = dict.fromkeys(name for item in faulty_measurements for name in item.messages)
+    messages = {
+        name: sum(item.messages.get(name, False) for item in faulty_measurements) / len(faulty_measurements)
+        for name in names
+    }
     return SimulatedEffect(rates, vectors, messages, samples)
 
 
@@ -246,9 +250,9 @@ class _StrengthScale:
         return np.asarray(_INTERPOLATION_ERROR_SHARE * 4 * share * (1 - share) * np.array(by_interval)[interval])
 
 
-def interpolate_effects(effects: Sequence[SimulatedEffect], amounts: Sequence[str]) -> Prediction:
+def interpolate_effects(effects: Sequence[SimulatedEffect], strength_amounts: Sequence[str]) -> Prediction:
     """Interpolates the effects of rising strengths to a prediction."""
-    scale = _StrengthScale(amounts)
+    scale = _StrengthScale(strength_amounts)
 
     def interpolate_with_errors(
         simulated_values: Sequence[float], simulated_errors: Sequence[float], min_error: float

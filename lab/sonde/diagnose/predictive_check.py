@@ -64,7 +64,7 @@ def check_runs_against_hypothesis(
 
 def _compute_tail_probabilities(
     model: DiagnosisModel,
-    weights: Floats,
+    strength_weights: Floats,
     result: ExperimentResult,
     run_measurement: RunMeasurement,
     hypothesis_index: int,
@@ -82,7 +82,7 @@ def _compute_tail_probabilities(
     )
     masks = model.part_masks[hypothesis_index]
     exposed = masks.select_exposed_parts(experiment)
-    exposed_weights, unexposed_weight = weights @ exposed, float(np.sum(weights @ (1 - exposed)))
+    exposed_weights, unexposed_weight = strength_weights @ exposed, float(np.sum(strength_weights @ (1 - exposed)))
     noise = model.noise
     tails = []
     for phase, value in run_measurement.rates.items():
@@ -102,8 +102,8 @@ def _compute_tail_probabilities(
             vector = prediction.vectors[key]
             names = tuple(values)
             measured = np.array(list(values.values()))
-            inside = (weights * exposed) @ masks.select_vector_parts(key[1], names)  # strengths and names
-            outside = np.sum(weights, axis=1)[:, None] - inside
+            inside = (strength_weights * exposed) @ masks.select_vector_parts(key[1], names)  # strengths and names
+            outside = np.sum(strength_weights, axis=1)[:, None] - inside
             probability_by_strength = outside * noise.compute_cumulative_probability_of_part(
                 measured - vector.outside[:, None], vector.outside_sd[:, None]
             )

@@ -93,7 +93,7 @@ class Simulator:
             self._stripe_systems[stripe_count] = (
                 json.dumps(_replace_stripe_count(self.machine, stripe_count), separators=(",", ":"))
                 if stripe_count
-                else self.machine.document_text
+                else self.machine.simulator_input_text
             )
         return self._stripe_systems[stripe_count]
 
@@ -153,10 +153,10 @@ class Simulator:
         except OSError:
             return None
 
-    def _write_cached_result(self, cache_key: str, document: Mapping[str, Any]) -> None:
+    def _write_cached_result(self, cache_key: str, result_document: Mapping[str, Any]) -> None:
         if self.cache is not None:
             with ConfinedDirectory.open(self.cache, create_if_absent=True) as directory:
-                directory.write_json_file(f"{cache_key}.json", document)
+                directory.write_json_file(f"{cache_key}.json", result_document)
 
 
 def _read_needed_lines(record_file: Path) -> RecordReader:

@@ -19,14 +19,14 @@ _ANSWERS = {"yes": True, "no": False}
 
 
 def parse_stated_result(
-    experiment: DiagnosisExperiment, changes: Sequence[str], machine: DiagnosedMachine | None = None
+    experiment: DiagnosisExperiment, change_texts: Sequence[str], machine: DiagnosedMachine | None = None
 ) -> ExperimentResult:
     """Parses PHASE=-40% or PHASE=0.6x, each a change against the fast time, SETTING=yes or SETTING=no, and KIND=yes,
     KIND=no or KIND=PART,PART of messages; parts are those of `machine`. Raises UserError."""
     phases = {phase.id: phase for phase in experiment.phases}
     rates: dict[str, float] = {}
     messages: dict[str, bool] = {}
-    for text in changes:
+    for text in change_texts:
         phase, separator, value = text.partition("=")
         if not separator or phase not in phases:
             raise UserError(f'"{text}" is not PHASE=CHANGE of {experiment.id}; its phases are {", ".join(phases)}.')
@@ -53,7 +53,7 @@ def _parse_named_parts(
     return state_messages(phase.id, parts, phase.part_kind, machine)
 
 
-def _parse_change(change_text: str, argument: str) -> float:
+def _parse_change(change_text: str, change_argument: str) -> float:
     try:
         factor = (
             1 + float(change_text[:-1]) / 100 if change_text.endswith("%") else float(change_text.removesuffix("x"))
@@ -61,5 +61,5 @@ def _parse_change(change_text: str, argument: str) -> float:
     except ValueError:
         factor = math.nan
     if not (math.isfinite(factor) and 1e-6 <= factor <= 1e6):
-        raise UserError(f'"{argument}" has no change of a rate; write it as -40% or as 0.6x.')
+        raise UserError(f'"{change_argument}" has no change of a rate; write it as -40% or as 0.6x.')
     return math.log(factor)

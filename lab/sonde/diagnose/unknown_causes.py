@@ -105,16 +105,19 @@ def list_rate_phases(experiments: Sequence[ScaledExperiment]) -> list[tuple[str,
 
 
 def compute_separation(
-    changes: Floats, phases: Sequence[tuple[str, str]], predictions: Mapping[str, Prediction], noise_model: NoiseModel
+    log_changes: Floats,
+    phases: Sequence[tuple[str, str]],
+    predictions: Mapping[str, Prediction],
+    noise_model: NoiseModel,
 ) -> Floats:
     """Returns for each row of log factors by phase the largest deviation from a hypothesis at its nearest strength, in
     standard deviations of one run."""
     means = np.stack([predictions[name].rates[phase][0] for name, phase in phases], axis=-1)
     errors = np.stack([predictions[name].rates[phase][1] for name, phase in phases], axis=-1)
-    nearest = np.full(len(changes), np.inf)
+    nearest = np.full(len(log_changes), np.inf)
     for mean, error in zip(means, errors, strict=True):
         scale = np.sqrt(error**2 + noise_model.run_sd**2)
-        nearest = np.minimum(nearest, np.max(np.abs(changes - mean) / scale, axis=1))
+        nearest = np.minimum(nearest, np.max(np.abs(log_changes - mean) / scale, axis=1))
     return nearest
 
 
@@ -181,8 +184,8 @@ def _draw_log_rate_factor(generator: np.random.Generator) -> float:
     return -factor if generator.random() < _FASTER_SHARE else factor
 
 
-def _matches_traits(effect: Mapping[str, str], traits: Mapping[str, str]) -> bool:
-    return all(traits.get(name) == value for name, value in effect.items())
+def _matches_traits(effect_traits: Mapping[str, str], traits: Mapping[str, str]) -> bool:
+    return all(traits.get(name) == value for name, value in effect_traits.items())
 
 
 def compute_unexplained_densities(
@@ -275,17 +278,21 @@ def _compute_density_of_vectors(
 
 
 def draw_unexplained_rates(
-    causes: Prediction, phases: Sequence[str], element: int, noise_model: NoiseModel, generator: np.random.Generator
+    causes: Prediction,
+    phase_ids: Sequence[str],
+    element_index: int,
+    noise_model: NoiseModel,
+    generator: np.random.Generator,
 ) -> Floats:
     """Draws the rates of the phases of one run under an element of `UnknownCauses.shares`."""
     count = len(next(iter(causes.rates.values()))[0])
-    factors = noise_model.draw_run_deviations(generator, len(phases))
-    if element < 2 * count:
-        mean = np.array([causes.rates[phase][0][element % count] for phase in phases])
-        sd = np.array([causes.rates[phase][1][element % count] for phase in phases])
-        return np.asarray(factors + mean + sd * generator.normal(size=len(phases)))
-    changed = generator.random(len(phases)) < _CHANGED_SHARE
-    return np.asarray(factors + np.where(changed, generator.normal(_CHANGE_MEAN, _CHANGE_SD, len(phases)), 0.0))
+    factors = noise_model.draw_run_deviations(generator, len(phase_ids))
+    if element_index < 2 * count:
+        mean = np.array([causes.rates[phase][0][element_index % count] for phase in phase_ids])
+        sd = np.array([causes.rates[phase][1][element_index % count] for phase in phase_ids])
+        return np.asarray(factors + mean + sd * generator.normal(size=len(phase_ids)))
+    changed = generator.random(len(phase_ids)) < _CHANGED_SHARE
+    return np.asarray(factors + np.where(changed, generator.normal(_CHANGE_MEAN, _CHANGE_SD, len(phase_ids)), 0.0))
 
 
 def draw_unexplained_parts(

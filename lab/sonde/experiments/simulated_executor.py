@@ -131,22 +131,22 @@ def run_plan_in_simulator(
     )
 
 
-def compute_system_changes(system: System, mount_or_pool: str, clients: Clients, storage: Storage) -> dict[str, Any]:
+def compute_system_changes(system: System, mount_or_pool_id: str, clients: Clients, storage: Storage) -> dict[str, Any]:
     """Returns the system changes for the clients and storage of a cell.
 
-    `mount_or_pool` is the cell's pool, mount or file system; empty: the first mount with storage.
+    `mount_or_pool_id` is the cell's pool, mount or file system; empty: the first mount with storage.
     """
     changes: dict[str, Any] = {}
-    mount = _find_mount(system, mount_or_pool)
+    mount = _find_mount(system, mount_or_pool_id)
     if mount and (nodes := _list_calling_nodes(system, mount, clients)):
         changes[f"mounts.{mount}.on"] = nodes
-    file_system = _find_file_system(system, mount) if mount else mount_or_pool
+    file_system = _find_file_system(system, mount) if mount else mount_or_pool_id
     if (
         file_system in system.list_part_ids("file_systems")
         and getattr(system.get_part(file_system).table, "kind", "") == "lustre"
     ):
         if storage.stripe_count is not None:
-            owner = mount_or_pool if mount_or_pool in system.list_part_ids("pools") else file_system
+            owner = mount_or_pool_id if mount_or_pool_id in system.list_part_ids("pools") else file_system
             target_count = len(system.find_targets(owner, "ost") or system.find_targets(owner))
             count = target_count if storage.stripe_count == "all" else int(storage.stripe_count)
             changes[f"file_systems.{file_system}.stripe.count"] = count
@@ -155,29 +155,31 @@ def compute_system_changes(system: System, mount_or_pool: str, clients: Clients,
     return changes
 
 
-def find_mount_path(system: System, mount_or_pool: str) -> str:
+def find_mount_path(system: System, mount_or_pool_id: str) -> str:
     """Returns the path of the mount that the simulator uses: that of a pool or file system, the mount itself, or the
     first one with storage where none is stated."""
-    mount = _find_mount(system, mount_or_pool)
+    mount = _find_mount(system, mount_or_pool_id)
     return str(getattr(system.get_part(mount).table, "path", "") or "/") if mount else "/"
 
 
-def _find_mount(system: System, mount_or_pool: str) -> str:
+def _find_mount(system: System, mount_or_pool_id: str) -> str:
     """Returns the mount that the simulator uses; empty if there is none."""
     mounts = system.list_part_ids("mounts")
-    if mount_or_pool in mounts:
-        return mount_or_pool
-    if not mount_or_pool:
+    if mount_or_pool_id in mounts:
+        return mount_or_pool_id
+    if not mount_or_pool_id:
         return next((mount for mount in mounts if _has_storage(system, _find_file_system(system, mount))), "")
     owner = (
-        _find_file_system(system, mount_or_pool) if mount_or_pool in system.list_part_ids("pools") else mount_or_pool
+        _find_file_system(system, mount_or_pool_id)
+        if mount_or_pool_id in system.list_part_ids("pools")
+        else mount_or_pool_id
     )
     return next((mount for mount in mounts if _find_file_system(system, mount) == owner), "")
 
 
-def _find_file_system(system: System, mount_or_pool: str) -> str:
+def _find_file_system(system: System, mount_or_pool_id: str) -> str:
     """Returns the file system of a mount or pool; empty if it has none."""
-    return system.find_first_reference(mount_or_pool, "file_system") or ""
+    return system.find_first_reference(mount_or_pool_id, "file_system") or ""
 
 
 def _has_storage(system: System, file_system: str) -> bool:

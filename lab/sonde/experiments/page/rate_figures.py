@@ -100,8 +100,8 @@ def make_node_section(figure: FigureDescription, measured_runs: MeasuredRuns) ->
             continue
         member_count = min(len(run) for run in members)
         bounds = [
-            compute_median_bounds([run[axis_values] for run in members], measured_runs.determine_interim_look(cell))
-            for axis_values in range(member_count)
+            compute_median_bounds([run[member_index] for run in members], measured_runs.determine_interim_look(cell))
+            for member_index in range(member_count)
         ]
         axis_values = get_cell_coordinates(measured_runs.experiment, cell)
         key = tuple(str(value) for value in axis_values.values())

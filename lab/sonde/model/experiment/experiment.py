@@ -294,12 +294,12 @@ def _set_variant_member(experiment_document: Mapping[str, Any], member_path: str
     set_member_at_path(variants[name], member, member_value)
 
 
-def _set_sweep_values(experiment_document: Mapping[str, Any], sweep_name: str, axis_values: Any) -> None:
+def _set_sweep_values(experiment_document: Mapping[str, Any], sweep_name: str, replacement_values: Any) -> None:
     for sweep in experiment_document.get("sweep", []):
         paths = sweep.get("paths", [])
         axis_name = sweep.get("name") or (paths if isinstance(paths, str) else next(iter(paths), "")).rpartition(".")[2]
         if axis_name == sweep_name:
-            sweep["labels"] = _select_labels_of_values(sweep, axis_values)
-            sweep["values"] = axis_values
+            sweep["labels"] = _select_labels_of_values(sweep, replacement_values)
+            sweep["values"] = replacement_values
             return
     raise PlanError(f'there is no axis "{sweep_name}" whose values could be replaced.')

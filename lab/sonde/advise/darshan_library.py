@@ -99,7 +99,7 @@ class DarshanLog:
         return sorted(self._backend.log_get_mounts(self._log), key=lambda mount: -len(mount[0]))
 
     def paths_by_file_id(self) -> dict[int, str]:
-        """Paths by id of a file."""
+        """Returns the path of each file in the log, by the id that counter records have."""
         return dict(self._backend.log_get_name_records(self._log))
 
     def iterate_counter_records(self, module_name: str) -> Iterator[CounterRecord]:

@@ -57,7 +57,7 @@ class OperationList:
 
     @property
     def longest_operation_bytes(self) -> int:
-        """Bytes of the longest operation."""
+        """Bytes of the largest read or write of all tasks; 0 without operations."""
         return max((int(task["length"].max(initial=0)) for task in self.tasks), default=0)
 
     def to_bytes(self) -> bytes:

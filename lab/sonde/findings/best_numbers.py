@@ -56,7 +56,7 @@ class WorkKind:
 
     @property
     def position_in_sentence(self) -> tuple[bool, int]:
-        """The position in the sentence."""
+        """Sort key for the numbers of a sentence: sequential before random access, then by `_VERBS_BY_OPERATION`."""
         return bool(self.random), list(dict.fromkeys(_VERBS_BY_OPERATION.values())).index(self.verb)
 
 

@@ -56,7 +56,7 @@ def get_member(json_object: object, member_path: Iterable[str]) -> Any:
 
 
 def concatenate_table_lines(table_lines: Iterable[TableLine]) -> TableLine | None:
-    """Returns one table with the rows of all its lines in order of task; None without rows."""
+    """Joins the lines that a table of the record was split into, in order of their tasks. Returns None without rows."""
     ordered_tables = sorted(table_lines, key=lambda line: line.first_task)
     rows = tuple(row for line in ordered_tables for row in line.rows)
     return TableLine(columns=ordered_tables[0].columns, rows=rows) if rows else None

@@ -161,7 +161,7 @@ class SlowTask:
 
 @dataclass(frozen=True)
 class TaskImbalance:
-    """Imbalance of the tasks."""
+    """How unequal the durations of the tasks are."""
 
     max_over_mean: float | None = None
     slowest: tuple[SlowTask, ...] = ()

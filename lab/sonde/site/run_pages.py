@@ -40,7 +40,7 @@ class RunListPage:
 
     @property
     def run_ids(self) -> list[str]:
-        """The ids of its runs."""
+        """The ids of the runs on this page, in the order of the rows."""
         ids: list[str] = self.rows["run"].to_pylist()
         return ids
 

@@ -51,7 +51,7 @@ class RunListRow:
 
 
 def make_row_for_each_run(index_rows: Iterable[Row]) -> list[RunListRow]:
-    """A row for each run."""
+    """Returns one row of the list for each run, ungrouped."""
     return [RunListRow(row["run"], [row]) for row in index_rows]
 
 

@@ -59,7 +59,7 @@ def convert_event_to_json(event: Event) -> dict[str, Any]:
 
 
 def convert_event_from_json(event_document: Mapping[str, Any]) -> Event:
-    """The event of `convert_event_to_json`."""
+    """Returns the event that `convert_event_to_json` wrote."""
     changes = {name: (str(before), str(after)) for name, (before, after) in event_document["changes"].items()}
     return _make_event(event_document["last_before"], event_document["first_after"], changes)
 

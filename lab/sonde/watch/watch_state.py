@@ -68,7 +68,7 @@ class Incident:
     events: str = ""  # sentences about the nearest events
 
     def make_notice_text(self) -> str:
-        """The text of its notice."""
+        """Returns the text of the notice: summary, localization and nearest events."""
         return " ".join(filter(None, (self.summary, self.localization, self.events)))
 
 

@@ -47,7 +47,7 @@ def test_interpreter_startup_files_do_not_hide_main_file(tmp_path: Path) -> None
     path = "/scratch/run/result.dat"
     for number in range(30):
         text = EXAMPLE.read_text(encoding="utf-8").replace(path, f"/usr/lib/python/module{number:02}.pyc")
-        (tmp_path / f"{number}.ndjson").write_text(_quick(text), encoding="utf-8")
+        (tmp_path / f"{number}.ndjson").write_text(_set_times_to_nearly_zero(text), encoding="utf-8")
     shutil.copy(EXAMPLE, tmp_path / "mine.ndjson")
     done = CliRunner().invoke(show, [str(tmp_path)], standalone_mode=False)
     assert path in done.output
@@ -55,8 +55,8 @@ def test_interpreter_startup_files_do_not_hide_main_file(tmp_path: Path) -> None
     assert "more, which took " in done.output
 
 
-def _quick(text: str) -> str:
-    """The lines of a trace with files whose calls took nearly no time."""
+def _set_times_to_nearly_zero(text: str) -> str:
+    """Returns the trace with all times of its files set to a nanosecond."""
     lines = [json.loads(line) for line in text.splitlines()]
     for line in lines:
         if line["type"] == "file":

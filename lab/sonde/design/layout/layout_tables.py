@@ -22,7 +22,7 @@ UNKNOWN = "unknown"
 
 
 def format_rate_or_unknown(rate: float | None) -> str:
-    """A rate, or "unknown"."""
+    """Returns the rate with its unit, or "unknown" for None."""
     return UNKNOWN if rate is None else format_rate(rate)
 
 

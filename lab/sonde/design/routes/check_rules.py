@@ -93,8 +93,8 @@ def _describe_route_in_other_table(host_views: Sequence[HostView], host_tables: 
 
 
 def _is_table_of_planned_mark(host_views: Sequence[HostView], rules: Sequence[ObservedRule], table_name: str) -> bool:
-    """Whether a table is that of a router, on a host that uses marks of the plan: the missing rule is reported with its
-    mark."""
+    """Whether a table belongs to a router of the plan and the rules of this host use a planned mark. A missing rule for
+    such a table is reported with its mark elsewhere."""
     routers = _map_routers_by_gateway(host_views).values()
     used_marks = {rule.mark for rule in rules}
     return table_name in [str(router.table) for router in routers] and any(

@@ -29,7 +29,7 @@ def list_devices_below(device_name: str, host_tables: HostTables) -> tuple[str, 
 
 
 def list_bond_ports(device_name: str, host_tables: HostTables) -> tuple[str, ...]:
-    """The ports of a bond."""
+    """Returns the devices that are ports of the bond `device_name`."""
     return tuple(port for port, details in host_tables.link_details.items()
                  if details.master == device_name and details.is_bond_port)  # fmt: skip
 

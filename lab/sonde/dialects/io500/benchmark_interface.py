@@ -25,10 +25,10 @@ class BenchmarkView(Protocol):
     """The display of a running benchmark."""
 
     def begin_phase(self, phase_title: str, phase_number: int, phase_count: int, plan: Plan) -> None:
-        """A phase starts."""
+        """Shows that a phase starts."""
 
     def show_record_line(self, line_kind: str, line: RecordLine) -> None:
-        """A line of its record."""
+        """Shows a line that the engine has just added to the record of the current phase."""
 
     def end_display(self) -> None:
         """Closes the display."""

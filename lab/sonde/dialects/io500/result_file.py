@@ -50,26 +50,26 @@ class ResultFile:
             self._write_to_result(f"{key_name:<15} = {value_text}")
 
     def write_line(self, output_line: str = "") -> None:
-        """Any line of result.txt."""
+        """Writes a line to result.txt unchanged."""
         self._write_to_result(output_line)
 
     def write_comment(self, comment: str, min_verbosity: int = 0) -> None:
-        """A comment."""
+        """Writes a comment to result.txt, on one line, if the verbosity is at least `min_verbosity`."""
         if self._verbosity >= min_verbosity:
             self._write_to_result("; " + " ".join(comment.split()))
 
     def write_broken_rule(self, broken_rule: str) -> None:
-        """A rule is broken."""
+        """Writes and prints which IO500 rule is broken, so that the result is invalid."""
         self.write_comment(f"ERROR INVALID {broken_rule}")
         self._show(f"ERROR INVALID {broken_rule}")
 
     def write_warning(self, warning_text: str) -> None:
-        """Something is odd, and breaks no rule."""
+        """Writes and prints a warning; the result stays valid."""
         self.write_comment(f"WARNING {warning_text}")
         self._show(f"WARNING {warning_text}")
 
     def write_summary_line(self, summary_line: str) -> None:
-        """A line of the summary."""
+        """Writes and prints a line of result_summary.txt."""
         self._summary.write(summary_line + "\n")
         self._summary.flush()
         self._show(summary_line)

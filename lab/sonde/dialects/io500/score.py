@@ -25,7 +25,7 @@ class Io500Score:
 
     @property
     def total_score(self) -> float:
-        """The score."""
+        """The geometric mean of the bandwidth score and the metadata score."""
         return math.sqrt(self.bandwidth * self.metadata)
 
 

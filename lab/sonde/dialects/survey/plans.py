@@ -80,7 +80,7 @@ def format_result_line_start(survey_settings: SurveySettings, point: SurveyPoint
 
 
 def format_result_line_end(survey_results: Sequence[SurveyResult]) -> str:
-    """Returns the results of a line."""
+    """Returns the part of an output line after the parameters: for each test its name, rate and range of rates."""
     line = ""
     for result in survey_results:
         line += f"{result.name} {result.rate:7.2f} "

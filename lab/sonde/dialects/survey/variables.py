@@ -58,7 +58,7 @@ class SurveySettings:
         ]
 
     def count_records_per_thread(self, point: SurveyPoint) -> int:
-        """Records of each thread."""
+        """Returns how many records each thread transfers, so that all threads of a target transfer its size."""
         return self.size * 1024 // (point.record * point.threads)
 
     def compute_total_kib(self, point: SurveyPoint) -> int:

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class ClaimVerdict(StrEnum):
-    """The verdict of a claim."""
+    """Whether the measured runs of an experiment confirm a claim."""
 
     HOLDS = "holds"
     FAILS = "fails"

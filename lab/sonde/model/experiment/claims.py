@@ -107,7 +107,7 @@ class MetricReference:
 
 @dataclass(frozen=True)
 class MetricFunctionCall:
-    """A function of a metric."""
+    """A function that is applied to a metric, with its options."""
 
     name: str
     metric: MetricReference

@@ -175,18 +175,17 @@ def predict_fault_in_contrast(
 
 
 def compute_simulated_effect(
-    faulty_measurements: Sequence[RunMeasurement],
-    healthy_measurements: Sequence[RunMeasurement],
+    faulty_runs: Sequence[RunMeasurement],
+    healthy_runs: Sequence[RunMeasurement],
     target_names: frozenset[str],
     node_names: frozenset[str],
 ) -> SimulatedEffect:
     """Compares runs with a fault, which slows `target_names` and `node_names`, with healthy runs of the same seeds."""
     differences = [
-        subtract_reference(item, reference)
-        for item, reference in zip(faulty_measurements, healthy_measurements, strict=True)
+        subtract_reference(item, reference) for item, reference in zip(faulty_runs, healthy_runs, strict=True)
     ]
     # The mean of few seeds has an error too, and their spread is known badly.
-    factor = float(np.sqrt((len(faulty_measurements) + 1) / max(1, len(faulty_measurements) - 1)))
+    factor = float(np.sqrt((len(faulty_runs) + 1) / max(1, len(faulty_runs) - 1)))
     rates: dict[str, tuple[float, float]] = {}
     samples: dict[str | tuple[str, str], tuple[float, ...]] = {}
     for phase in dict.fromkeys(phase for item in differences for phase in item.rates):
@@ -205,12 +204,9 @@ def compute_simulated_effect(
         peers = float(np.mean(outside)), factor * float(np.std(outside))
         touched_parts = (float(np.mean(inside)), factor * float(np.std(inside))) if len(inside) else peers
         vectors[key] = touched_parts[0], peers[0], touched_parts[1], peers[1]
-        samples[key] = tuple(inside.tolist()) if len(faulty_measurements) > 1 else ()
-    names = dict.fromkeys(name for item in faulty_measurements for name in item.messages)
-    messages = {
-        name: sum(item.messages.get(name, False) for item in faulty_measurements) / len(faulty_measurements)
-        for name in names
-    }
+        samples[key] = tuple(inside.tolist()) if len(faulty_runs) > 1 else ()
+    names = dict.fromkeys(name for item in faulty_runs for name in item.messages)
+    messages = {name: sum(item.messages.get(name, False) for item in faulty_runs) / len(faulty_runs) for name in names}
     return SimulatedEffect(rates, vectors, messages, samples)
 
 
@@ -331,16 +327,16 @@ def _interpolate_message_shares(
 
 
 def compute_healthy_spread(
-    healthy_measurements: Sequence[RunMeasurement],
+    healthy_runs: Sequence[RunMeasurement],
 ) -> tuple[dict[str, float], dict[tuple[str, str], float]]:
     """Standard deviations over seeds of a healthy machine: of each phase, and of single parts relative to their peers.
 
     A fault and a healthy machine are simulated with the same seeds, so their difference lacks this spread.
     """
-    reference = compute_median_measurement(healthy_measurements)
+    reference = compute_median_measurement(healthy_runs)
     # Each run is one of those that the reference is made of.
-    factor = float(np.sqrt((len(healthy_measurements) + 1) / max(1, len(healthy_measurements) - 1)))
-    differences = [subtract_reference(item, reference) for item in healthy_measurements]
+    factor = float(np.sqrt((len(healthy_runs) + 1) / max(1, len(healthy_runs) - 1)))
+    differences = [subtract_reference(item, reference) for item in healthy_runs]
     rates = {
         phase: factor * float(np.sqrt(np.mean([item.rates[phase] ** 2 for item in differences])))
         for phase in reference.rates

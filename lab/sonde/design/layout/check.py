@@ -15,6 +15,7 @@ from sonde.design.layout.attribute_rules import find_attribute_faults
 from sonde.design.layout.check_blocks import find_block_faults
 from sonde.design.layout.check_datasets import find_dataset_faults
 from sonde.design.layout.check_disks import find_disk_faults
+from sonde.design.layout.check_drive_signatures import find_foreign_signatures
 from sonde.design.layout.check_drives import find_drive_faults
 from sonde.design.layout.check_fstab import find_fstab_faults
 from sonde.design.layout.check_fstab_mounts import find_mount_differences
@@ -102,7 +103,7 @@ def check_layout(
     unknown += [*list_unknown_spare_groups(observed_storage), *list_running_scrubs(observed_storage)]
     results += find_inode_faults(observed_storage.file_systems)
     results += find_covered_mounts(observed_storage.file_systems)
-    results += find_dataset_faults(observed_storage.file_systems)
+    results += [*find_dataset_faults(observed_storage.file_systems), *find_foreign_signatures(observed_storage)]
     results += find_fstab_faults(observed_storage, mount_points if planned_layout is not None else ())
     results += find_mount_differences(observed_storage)
     results += [*find_target_faults(lustre), *(target_results or ())]

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.check_inactive_arrays import list_inactive_arrays
+from sonde.design.layout.check_volumes import list_inactive_volumes
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import FstabEntry, ObservedDisk, ObservedStorage
 
@@ -43,16 +44,20 @@ def find_fstab_faults(
         yield CheckedItem("the line of fstab", entry.mount_point)
         yield from _check_source(observed_storage, entry)
         if not _find_devices(observed_storage, entry) and _shows_sources(observed_storage, entry):
-            inactive = ", ".join(array.name for array in list_inactive_arrays(observed_storage))
+            arrays = [array.name for array in list_inactive_arrays(observed_storage)]
+            inactive = ", ".join([*arrays, *list_inactive_volumes(observed_storage)])
             yield LayoutFault(
                 "fstab names no device", entry.mount_point, f"fstab mounts {entry.source}, which no device has"
-                + f"; it may be on {inactive}, which does not run" * bool(inactive),
+                + f"; it may be on {inactive}, which {'does not run' if arrays else 'is not active'}" * bool(inactive),
                 "the next start of the machine stops, or goes on without it",
-                "assemble the array first, and change fstab only if no device has it then" if inactive
+                f"{'assemble the array' if arrays else 'activate the volume (vgchange -ay)'} first, and change fstab"
+                " only if no device has it then" if inactive
                 else "write the UUID or label that blkid prints into fstab",
             )  # fmt: skip
         elif counts[entry.mount_point] == 1:
             yield from _compare_options(observed_storage, entry)
+        yield from _check_kind(observed_storage, entry)
+    yield from _find_absent_swap(observed_storage)
 
 
 def _find_lasting_absences(
@@ -89,6 +94,37 @@ def _check_source(observed_storage: ObservedStorage, entry: FstabEntry) -> Itera
         )  # fmt: skip
 
 
+def _check_kind(observed_storage: ObservedStorage, entry: FstabEntry) -> Iterator[LayoutFault]:
+    """A line whose UUID or label is that of another kind of file system, or of a part of an array or volume."""
+    kinds = {disk.settings["fs_kind"]: disk for disk in _find_devices(observed_storage, entry)
+             if disk.settings.get("fs_kind")}  # fmt: skip
+    is_same_family = entry.kind.startswith("ext") and any(kind.startswith("ext") for kind in kinds)
+    if not kinds or entry.kind in kinds or is_same_family:
+        return
+    kind, disk = next(iter(kinds.items()))
+    is_member = kind not in (*_LOCAL_KINDS, "btrfs", "vfat", "swap")
+    yield LayoutFault(
+        "fstab names another kind", entry.mount_point,
+        f"fstab mounts {entry.source} as {entry.kind}; {disk.name} with it holds {kind}"
+        + ", a part of an array, pool or volume" * is_member,
+        "the next start of the machine does not mount it, and may stop",
+        "write the UUID or label of the file system itself (blkid of its array or volume) into fstab" if is_member
+        else f"write {kind} into fstab", ("fs_kind",),
+    )  # fmt: skip
+
+
+def _find_absent_swap(observed_storage: ObservedStorage) -> Iterator[LayoutFault]:
+    """Lines of swap that no device has: the start of the machine waits for each of them."""
+    for entry in observed_storage.fstab:
+        is_needed = entry.kind == "swap" and not {"noauto", "nofail"} & set(entry.options)
+        if is_needed and _shows_sources(observed_storage, entry) and not _find_devices(observed_storage, entry):
+            yield LayoutFault(
+                "fstab names no device", "swap", f"fstab has swap on {entry.source}, which no device has",
+                "the start of the machine waits 90 s for it and then lacks the swap space",
+                "remove the line, or write the UUID that blkid prints",
+            )  # fmt: skip
+
+
 def _shows_sources(observed_storage: ObservedStorage, entry: FstabEntry) -> bool:
     """Whether outputs show what lines of that form name, for any device."""
     setting = _SETTINGS.get(entry.source.partition("=")[0], "")
@@ -110,6 +146,7 @@ def _compare_options(observed_storage: ObservedStorage, entry: FstabEntry) -> It
                            & set(_LASTING_OPTIONS) for options in (mount.options, entry.options))  # fmt: skip
         # the kernel shows stripes that it read from the superblock
         lost, new = sorted(present - future - {"stripe", "sunit", "noquota"}), sorted(future - present)
+        new += ["ro"] * ("ro" in entry.options and "ro" not in mount.options)
         if lost or new:
             texts = ["without " + ", ".join(lost)] * bool(lost) + ["with " + ", ".join(new)] * bool(new)
             yield LayoutFault(

@@ -96,6 +96,12 @@ def _check_array_spares(observed_storage: ObservedStorage, array: ObservedDisk) 
     sizes = [size for size in array.member_sizes if size]
     for name in array.settings.get("spare_devices", "").split():
         size = observed_storage.disks[name].size if name in observed_storage.disks else None
+        flash = {observed_storage.disks[member].flash for member in array.members if member in observed_storage.disks}
+        if name in observed_storage.disks and observed_storage.disks[name].flash is False and flash == {True}:
+            yield LayoutFault(
+                "slow spare", array.name, f"spare {name} is a rotating drive, the members are flash",
+                "when it takes over, the array is as slow as this drive", "add a spare of flash, and remove this one",
+            )  # fmt: skip
         if size is None or not sizes:
             continue
         yield CheckedItem("the size of a spare", name)

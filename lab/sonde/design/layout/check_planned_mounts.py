@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.check_volumes import list_inactive_volumes
 from sonde.design.layout.device_identity import describe_device, is_planned_device
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.file_system_layout import FileSystemLayout
@@ -47,7 +48,8 @@ def select_mounted(
         likely = tuple(each for each in file_systems if not _is_another(observed_storage, each, planned_layout))
         if is_mounted or likely or not file_systems:
             return likely or file_systems, [CheckedItem("the planned mount", planned_layout.id)] * is_mounted
-        return (ObservedFileSystem(planned_layout.id, kind),), _report_absent(planned_layout, mount_points)
+        inactive = list_inactive_volumes(observed_storage)
+        return (ObservedFileSystem(planned_layout.id, kind),), _report_absent(planned_layout, mount_points, inactive)
     path = " or ".join(mount_points)
     fault = LayoutFault(
         "not mounted", planned_layout.id,
@@ -114,13 +116,22 @@ def _is_another(
     return bool(file_system.options and label) and label != planned_label
 
 
-def _report_absent(planned_layout: FileSystemLayout, mount_points: Collection[str]) -> list[LayoutFault | CheckedItem]:
-    path = " or ".join(mount_points)
+def _report_absent(
+    planned_layout: FileSystemLayout, mount_points: Collection[str], inactive_volumes: Sequence[str]
+) -> list[LayoutFault | CheckedItem]:
+    path, volumes = " or ".join(mount_points), ", ".join(inactive_volumes)
+    verb = "is" if len(inactive_volumes) == 1 else "are"
+    remedy = (
+        "activate them (vgchange -ay); if LVM refuses, pvs and vgs say what is missing"
+        if volumes
+        else "look for the missing devices (arrays, volumes, paths)"
+    )
     return [CheckedItem("the planned mount", planned_layout.id), LayoutFault(
-        "not mounted", planned_layout.id, f"nothing is mounted at {path}, and no device holds it",
+        "not mounted", planned_layout.id, f"nothing is mounted at {path}, and no device holds it"
+        + f"; {volumes} of LVM {verb} not active" * bool(volumes),
         f"programs that write to {path} write to the file system below it",
-        "look for the missing devices (arrays, volumes, paths), then mount it, and look for files below the mount"
-        " point",
+        f"{remedy}, then mount it, and look for files below the mount point",
+        parts=(planned_layout.id, *mount_points),
     )]  # fmt: skip
 
 

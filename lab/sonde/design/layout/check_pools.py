@@ -37,6 +37,7 @@ def find_pool_faults(pool: ObservedFileSystem, date: str = "") -> Iterator[Layou
     yield from _check_pool_errors(pool)
     yield from _check_pool_properties(pool)
     yield from _check_block_sizes(pool)
+    yield from _check_moving_data(pool)
     yield from find_scrub_faults(pool, date)
     yield from _check_status(pool)
 
@@ -260,6 +261,25 @@ def _check_block_sizes(pool: ObservedFileSystem) -> Iterator[LayoutFault | Check
             "the drive reads before it writes: its vdev, and so the pool, writes slowly",
             f"zpool replace it by a drive with sectors of {sizes[1]}, or send the data to a pool with larger blocks"
             " (ashift)", ("block size",), (vdev.name,),
+        )  # fmt: skip
+
+
+def _check_moving_data(pool: ObservedFileSystem) -> Iterator[LayoutFault]:
+    """Drives that wait for a resilver, and a vdev whose data is moved away."""
+    waiting = [vdev.name for vdev in pool.vdevs if "awaiting resilver" in vdev.note]
+    if waiting:
+        yield LayoutFault(
+            "resilver waits", pool.location, f"{', '.join(waiting)} {'awaits' if len(waiting) == 1 else 'await'} a"
+            " resilver, which has not begun", "what was written while the drive was absent is not on it: its vdev has"
+            " less redundancy than its state shows",
+            f"zpool resilver {pool.location}, when the one that runs has ended",
+            parts=(pool.location, *waiting),
+        )  # fmt: skip
+    if removed := pool.facts.get("removal", ""):
+        yield LayoutFault(
+            "vdev is removed", pool.location, f"zpool remove moves all data away from {removed}",
+            "it takes its share of every drive's rate, and afterwards the pool has a vdev less",
+            f"wait for its end (zpool status), or zpool remove -s {pool.location} stops it",
         )  # fmt: skip
 
 

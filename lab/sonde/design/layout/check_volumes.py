@@ -73,6 +73,12 @@ def _find_missing_volumes(observed_storage: ObservedStorage) -> Iterator[LayoutF
         )  # fmt: skip
 
 
+def list_inactive_volumes(observed_storage: ObservedStorage) -> list[str]:
+    """Volumes of LVM that have no device, as lvs prints after vgchange -an, or when activation failed at a start."""
+    return [disk.name for disk in observed_storage.disks.values()
+            if disk.settings.get("volume_group") and disk.settings.get("state") == "-"]  # fmt: skip
+
+
 def _check_pvmove(observed_storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault]:
     """The mirror that pvmove makes while it copies a physical volume to another one."""
     name = disk.settings.get("name") or disk.name

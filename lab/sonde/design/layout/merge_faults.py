@@ -76,6 +76,7 @@ RULES: Sequence[CauseRule] = (
     CauseRule("failed drive in an array", _ANY, _SPARE, _ANY, is_partial=True),
     CauseRule(_SPARE, _ANY, _PLANNED, frozenset({"spares"}), is_partial=True),
     CauseRule(_SPARE, _ANY, "no spare", _ANY, is_partial=True),
+    CauseRule("not mounted", _ANY, "fstab names no device", _ANY, is_partial=True),
     CauseRule("mount point twice", _ANY, "mounted over", _ANY, is_partial=True),
     CauseRule("mount point twice", _ANY, "not mounted", frozenset({"mounted"}), is_partial=True),
     CauseRule("no active path", _ANY, "path failed", _ANY, is_partial=True),

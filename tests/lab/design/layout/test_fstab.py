@@ -65,6 +65,29 @@ def test_lasting_name_in_fstab_is_accepted(source: str) -> None:
     assert find_faults(FSTAB.replace("UUID=1111-xfs", source)) == []
 
 
+@pytest.mark.parametrize(("old", "new", "text"), [
+    ("/home     ext4", "/home     xfs", "fstab mounts UUID=2222-ext4 as xfs; md6 with it holds ext4"),
+    ("/home     ext4", "/home     ext3", ""),
+    ("UUID=2222-ext4", "UUID=bbbb", "a part of an array, pool or volume")])  # fmt: skip
+def test_kind_of_file_system_in_fstab_is_compared(old: str, new: str, text: str) -> None:
+    outputs = make_server_outputs() | {"fstab": FSTAB.replace(old, new)}
+    outputs["blkid"] = '/dev/sdk: UUID="bbbb" TYPE="linux_raid_member"\n'
+    faults = check_outputs(outputs).faults
+    assert [(fault.kind, fault.location) for fault in faults] == [("fstab names another kind", "/home")] * bool(text)
+    assert all(text in fault.problem for fault in faults)
+
+
+@pytest.mark.parametrize(("options", "count"), [("sw", 1), ("sw,nofail", 0), ("noauto", 0)])
+def test_absent_swap_is_reported(options: str, count: int) -> None:
+    faults = find_faults(f"{FSTAB}UUID=3333-swap none swap {options} 0 0\n")
+    assert [(fault.kind, fault.location) for fault in faults] == [("fstab names no device", "swap")] * count
+
+
+def test_read_only_line_of_a_writable_mount_is_reported() -> None:
+    (fault,) = find_faults(FSTAB.replace("noatime,largeio", "ro,noatime,largeio"))
+    assert (fault.kind, fault.problem) == ("fstab differs from the mount", "fstab mounts it with ro")
+
+
 def print_health(verdict: str) -> str:
     header = "smartctl 7.3 2022-02-28 r5338 [x86_64-linux] (local build)\nCopyright (C) 2002-22, Bruce Allen\n\n"
     return f"=== sonde layout collect: smartctl -H /dev/sdc ===\n{header}{verdict}\n"

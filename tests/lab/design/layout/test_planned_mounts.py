@@ -59,6 +59,19 @@ def test_file_system_that_is_not_mounted_is_one_fault(label: str) -> None:
     assert "planned is /scratch" in fault.problem
 
 
+def test_inactive_volume_explains_the_absent_mount() -> None:
+    volume = {"lv_name": "work", "vg_name": "vg0", "lv_attr": "-wi-------", "stripes": "1", "segtype": "linear",
+              "seg_size": "1099511627776", "devices": "/dev/md0(0)", "lv_size": "1099511627776"}  # fmt: skip
+    home = {"name": "sdz", "kname": "sdz", "type": "disk", "size": 10**12, "fstype": "xfs", "label": "home"}
+    mount = {"target": "/home", "source": "/dev/sdz", "fstype": "xfs", "options": "rw,noatime"}
+    outputs = {"lvs": json.dumps({"report": [{"seg": [volume]}]}), "lsblk": json.dumps({"blockdevices": [home]})}
+    outputs |= {"findmnt": json.dumps({"filesystems": [mount]}), "fstab": "LABEL=scratch /scratch xfs noatime 0 0\n"}
+    (fault,) = [each for each in find_faults(outputs, describe()) if each.kind == "not mounted"]
+    assert "vg0-work of LVM is not active" in fault.problem
+    assert "vgchange -ay" in fault.remedy
+    assert "it may be on vg0-work, which is not active" in fault.consequences[0]
+
+
 @pytest.mark.parametrize(("line", "problem"), [
     ("LABEL=scratch /scratch xfs noatime 0 0", ""),
     ("LABEL=scratch /scratch xfs noauto,x-systemd.automount 0 0", ""),

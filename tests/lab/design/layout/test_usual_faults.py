@@ -94,6 +94,35 @@ def test_partial_volume_and_missing_device_are_one_fault() -> None:
     assert (fault.kind, fault.location) == ("volume lacks a device", "vg0-work")
 
 
+@pytest.mark.parametrize(("kind", "location", "text", "edit"), [
+    ("resilver waits", "tank", "sdbe awaits a resilver", (
+        "zpool", "sdbe    ONLINE       0     0     0", "sdbe    ONLINE       0     0     0  (awaiting resilver)")),
+    ("vdev is removed", "tank", "away from raidz2-1", (
+        "zpool", "\nerrors:", "\nremove: Evacuation of raidz2-1 in progress since Fri Nov 27 10:00:00\n\nerrors:")),
+    ("slow spare", "md5, md6", "spare sdz is a rotating drive", ("lsblk", '"rota": true', '"rota": false')),
+])  # fmt: skip
+def test_waiting_or_slow_part_is_reported(kind: str, location: str, text: str, edit: tuple[str, str, str]) -> None:
+    outputs = make_outputs()
+    change(*edit)(outputs)
+    if kind == "slow spare":
+        outputs["sysfs"] = outputs["sysfs"].replace("rotational:1", "rotational:0")
+    rows = json.loads(outputs["lsblk"])["blockdevices"]
+    rows.append({"name": "sdz", "kname": "sdz", "type": "disk", "size": 10 << 40, "rota": True})
+    faults = check_outputs(outputs | {"lsblk": json.dumps({"blockdevices": rows})}).faults
+    problems = [fault.problem for fault in faults if (fault.kind, fault.location) == (kind, location)]
+    assert len(problems) == 1
+    assert text in problems[0]
+
+
+@pytest.mark.parametrize(("kind", "count"), [("linux_raid_member", 1), ("xfs", 1), ("zfs_member", 0)])
+@pytest.mark.parametrize("name", ["sdbz", "sdba"])
+def test_foreign_signature_on_drive_of_pool_is_reported(kind: str, count: int, name: str) -> None:
+    outputs = make_outputs() | {"blkid": f'/dev/{name}: UUID="77" LABEL="nas:3" TYPE="{kind}"\n'}
+    faults = check_outputs(outputs).faults
+    assert [(fault.kind, fault.location) for fault in faults] == [("signature of another use", name)] * count
+    assert all("never wipefs" in fault.remedy or name == "sdbz" for fault in faults)
+
+
 def test_unfinished_pvmove_is_one_fault() -> None:
     move = "vg0-pvmove0: 0 8589934592 mirror core 1 1024 2 8:240 2048 65:0 2048 1 handle_errors\n"
     (fault,) = find_faults(("dmsetup", "vg0-work:", f"{move}vg0-work:"))

@@ -45,6 +45,8 @@ def _read_pool(pool_text: str, all_text: str, output_origin: str) -> ObservedFil
     if busy := re.search(r"^[ \t]*scan: (\w+) in progress", pool_text, re.MULTILINE):
         facts["scan"] = busy[1]
     facts |= _read_open_scrub(pool_text)
+    if removal := re.search(r"^[ \t]*remove: Evacuation of (\S+) in progress", pool_text, re.MULTILINE):
+        facts["removal"] = removal[1]
     if scrubbed := _read_last_scrub(pool_text):
         facts["scrubbed"] = scrubbed
     if status := re.search(r"^[ \t]*status: (.*(?:\n[ \t]+\S.*)*)", pool_text, re.MULTILINE):

@@ -56,7 +56,9 @@ def find_mount_faults(
         if name in _COSTLY_OPTIONS:
             cost, remedy = _COSTLY_OPTIONS[name]
             yield LayoutFault("mount option", file_system.location, f"it is mounted with {option}", cost, remedy)
-    if "ro" in file_system.options and not _is_mount_of_target(file_system):
+    if "ro" in file_system.options and not (
+        _is_mount_of_target(file_system) or _is_read_only_dataset(observed_storage, file_system)
+    ):
         yield LayoutFault(
             "mounted read-only", file_system.location, "it is mounted read-only",
             "nothing can be written; after an error kernels mount a file system so",
@@ -94,6 +96,14 @@ def find_mount_faults(
 def _is_mount_of_target(file_system: ObservedFileSystem) -> bool:
     """Whether a server of Lustre mounts one of its targets there: the kernel shows such a mount as read-only."""
     return file_system.kind == "lustre" and any(option.startswith("svname=") for option in file_system.options)
+
+
+def _is_read_only_dataset(observed_storage: ObservedStorage, file_system: ObservedFileSystem) -> bool:
+    """Whether a property of ZFS makes the dataset read-only, which is a fault by itself."""
+    return file_system.kind == "zfs" and any(
+        pool.facts.get("readonly" if pool.location == file_system.device else f"readonly@{file_system.device}") == "on"
+        for pool in observed_storage.file_systems if pool.kind == "zfs"
+    )  # fmt: skip
 
 
 def find_covered_mounts(file_systems: Sequence[ObservedFileSystem]) -> Iterator[LayoutFault]:

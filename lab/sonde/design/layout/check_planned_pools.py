@@ -149,7 +149,8 @@ def _compare_pool_spares(
     absent = [path for path in spares if path not in reserve]
     if absent:
         verb = "is no spare" if len(absent) == 1 else "are no spares"
-        members = [f"{vdev.name} is a drive of {vdev.parent}" for path in absent
+        members = [f"{vdev.name} is {f'a drive of {vdev.parent}' if vdev.parent else 'a vdev by itself'}"
+                   for path in absent
                    if (vdev := drives_by_path.get(path)) is not None]  # fmt: skip
         member_text = f", {', '.join(members)}" if members else ""
         yield LayoutFault(
@@ -205,11 +206,13 @@ def _report_unplanned_vdev(
     planned_spares = [name for name, paths in vdev_members.items() if set(paths) & set(spares)]
     verb = "is planned as spare" if len(planned_spares) == 1 else "are planned as spares"
     spare_text = f"; {', '.join(planned_spares)} {verb}" if planned_spares else ""
+    attach = (f"; until then zpool attach {pool.location} {vdev_name} and another drive, so that it is a mirror"
+              if list(vdev_members) == [vdev_name] else "")  # fmt: skip
     return LayoutFault(
         "vdev not planned", pool.location, f"no vdev like {vdev_name} is planned{spare_text}",
         "the pool is lost with this vdev" + ", and no spare takes over for these drives" * bool(planned_spares),
         "save the data, and make the pool again with the script of sonde layout plan: a vdev next to raidz cannot be"
-        " removed", ("vdevs",),
+        f" removed{attach}", ("vdevs",),
     )  # fmt: skip
 
 

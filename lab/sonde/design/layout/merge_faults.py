@@ -13,6 +13,7 @@ from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.check_peer_attributes import drop_repeated_differences
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedStorage
+from sonde.design.layout.merge_adapters import join_faults_of_adapters
 from sonde.design.layout.observe_written import list_disks_below
 
 _PLANNED = "not as planned"
@@ -90,6 +91,11 @@ RULES: Sequence[CauseRule] = (
     CauseRule("target with another name", _ANY, "targets differ", frozenset({"file_system"}), is_partial=True),
     CauseRule(_SHARED, _ANY, _PLANNED, frozenset({"device"}), is_partial=True),
     CauseRule(_PLANNED, frozenset({"vdev drives"}), _PLANNED, frozenset({"vdevs"})),
+    CauseRule("vdev not planned", _ANY, "vdev without redundancy", _ANY),
+    CauseRule("vdev not planned", _ANY, _PLANNED, frozenset({"spares"})),
+    CauseRule(_UNEQUAL, frozenset({"write_cache"}), _PEERS, frozenset({"write_cache"}), is_above=True, is_partial=True),
+    CauseRule("target inactive", _ANY, "no new objects", _ANY),
+    CauseRule("degraded", _ANY, "errors of an adapter", _ANY, is_partial=True),
     CauseRule("device partly unused", _ANY, "targets differ", frozenset({"inodes", "kib"})),
     CauseRule("target not mounted", _ANY, "target inactive", _ANY),
     CauseRule("degraded", _ANY, _PLANNED, frozenset({"spares"}), is_partial=True),
@@ -124,7 +130,8 @@ def merge_faults(
     as do equal faults of several parts."""
     remaining = drop_repeated_differences(faults_and_checked_items)
     items = [each for each in remaining if not isinstance(each, LayoutFault)]
-    faults = _join_equal_faults([each for each in remaining if isinstance(each, LayoutFault)])
+    separate = [each for each in remaining if isinstance(each, LayoutFault)]
+    faults = _join_equal_faults(join_faults_of_adapters(separate, observed_storage))
     maps = {path.name: disk.name for disk in observed_storage.disks.values() for path in disk.paths}
     list_names_below = cache(partial(_list_names_below, observed_storage))
     faults = _move_effects_into_causes(faults, lambda part: {maps.get(part, "")}, partial(_is_about_paths, maps))
@@ -225,7 +232,8 @@ def _is_effect_of_cause(
     causing, affected = set(list_fault_parts(cause)), set(list_fault_parts(effect))
     if affected <= causing or (rule.is_partial and affected & causing):
         return True
-    return rule.is_above and all(causing & list_names_below(part) for part in affected)
+    is_below = [bool(causing & list_names_below(part)) for part in affected] if rule.is_above else []
+    return any(is_below) if rule.is_partial else rule.is_above and all(is_below)
 
 
 def _list_names_below(observed_storage: ObservedStorage, part: str) -> Set[str]:

@@ -39,6 +39,24 @@ def test_second_dataset_that_is_not_mounted_is_explained() -> None:
     assert "it is not mounted at its mount point" in fault.consequences[0]
 
 
+def test_unmounted_dataset_of_two_gets_another_mount_point() -> None:
+    """Also where no output shows canmount. zfs mount -a would mount it over the other one, or fail."""
+    (fault,) = find_faults({"mountpoint": "/tank/a", "mounted": "no"}, MOUNT)
+    assert (fault.kind, fault.location) == ("mount point twice", "tank/a, tank/b")
+    assert fault.problem == "they have the same mount point, /tank/a; tank/b is not mounted"
+    assert fault.remedy.startswith("zfs inherit mountpoint tank/b ")
+    assert "do not zfs mount -a before" in fault.remedy
+
+
+def test_read_only_property_explains_the_mount() -> None:
+    second = {"mountpoint": "/tank/b", "mounted": "yes", "readonly": "on"}
+    mount = {"target": "/tank/b", "source": "tank/b", "fstype": "zfs", "options": "ro,noatime"}
+    (fault,) = find_faults(second, MOUNT, mount)
+    assert (fault.kind, fault.location) == ("mounted read-only", "tank/b")
+    (fault,) = find_faults(second | {"readonly": "off"}, MOUNT, mount)
+    assert (fault.kind, fault.location) == ("mounted read-only", "/tank/b")
+
+
 @pytest.mark.parametrize("second", [
     {"mountpoint": "/tank/a", "mounted": "no", "canmount": "off"},
     {"mountpoint": "/tank/b", "mounted": "no", "canmount": "noauto"},

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -45,6 +46,15 @@ def test_small_drive_explains_array_and_file_system() -> None:
     (fault,) = merge(capacity, volume, drive)
     assert (fault.location, fault.problem) == ("sda", drive.problem)
     assert set(fault.consequences) == {"dm-9: md0 has 4 TiB", "/scratch: it has 8 TiB; planned are 9 TiB"}
+
+
+def test_cache_of_a_drive_explains_unequal_arrays_above() -> None:
+    drive = make_fault("unequal members of a stripe", "md0", "write_cache")
+    drive = replace(drive, parts=("dm-0",))
+    arrays = replace(make_fault("differs from its peers", "md0", "write_cache"), parts=("md0", "md1"))
+    (fault,) = merge(arrays, drive)
+    assert (fault.kind, fault.parts) == ("unequal members of a stripe", ("dm-0",))
+    assert len(merge(replace(arrays, parts=("md1",)), drive)) == 2
 
 
 def test_fault_of_other_devices_is_no_consequence() -> None:

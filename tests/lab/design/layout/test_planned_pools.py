@@ -125,6 +125,10 @@ def test_spare_as_top_level_vdev_is_reported() -> None:
     assert fault.problem.endswith("pci-0000:3b:00.0-sas-phy6-lun-0 is planned as spare")
     assert not any("planned there" in each.problem or "exchange" in each.remedy for each in faults)
     assert not any("raidz2 of" in each.problem for each in faults), "the numbers of vdevs follow from it"
+    assert [each.kind for each in faults if each.kind != "no spare"] == ["vdev not planned"]
+    name = "pci-0000:3b:00.0-sas-phy6-lun-0"
+    assert f"{name} is a vdev by itself; planned are 1" in " ".join(fault.consequences)
+    assert f"until then zpool attach scratch {name} and another drive" in fault.remedy
 
 
 def describe_pool_with_log() -> dict[str, Any]:

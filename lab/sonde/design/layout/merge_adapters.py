@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes one fault of the findings of many drives that one host adapter has in common."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sonde.design.layout.check_planned_pools import find_vdev_disk
+from sonde.design.layout.faults import LayoutFault
+from sonde.design.layout.live.observations import ObservedStorage
+from sonde.model.units import format_count_with_noun
+
+_MIN_DRIVES = 3
+_MOST_NAMES = 4
+_PCI_PATTERN = re.compile(r"/dev/disk/by-path/pci-([0-9a-f:.]+)-")
+_COUNT_PATTERN = re.compile(r"(\d+) (READ|WRITE|CKSUM)")
+
+
+@dataclass(frozen=True)
+class _Adapter:
+    """A host adapter by the number of its SCSI host, with the names of its drives."""
+
+    host: str
+    drives: frozenset[str]
+    address: str = ""
+
+    @property
+    def title(self) -> str:
+        """The name in the kernel, with the PCI address where links show it."""
+        return f"host{self.host}" + f" (PCI {self.address})" * bool(self.address)
+
+
+def join_faults_of_adapters(faults: Sequence[LayoutFault], observed_storage: ObservedStorage) -> list[LayoutFault]:
+    """The faults, with one in the place of those that one adapter explains: maps of which all lost one path, paths of
+    one adapter that all failed, and drives of a pool that all have errors."""
+    adapters = _list_adapters(observed_storage)
+    joined = _join_single_paths(faults, observed_storage, adapters)
+    joined = _join_failed_paths(joined, observed_storage, adapters)
+    return _join_pool_errors(joined, observed_storage, adapters)
+
+
+def _list_adapters(observed_storage: ObservedStorage) -> dict[str, _Adapter]:
+    drives: dict[str, set[str]] = {}
+    addresses: dict[str, set[str]] = {}
+    hosts = {path.name: path.adapter for disk in observed_storage.disks.values() for path in disk.paths if path.adapter}
+    for disk in observed_storage.disks.values():
+        host = hosts.get(disk.name, "") or disk.settings.get("hctl", "").partition(":")[0]
+        if disk.kind == "disk" and host:
+            drives.setdefault(host, set()).add(disk.name)
+            links = disk.settings.get("links", "").split()
+            addresses.setdefault(host, set()).update(match[1] for link in links if (match := _PCI_PATTERN.match(link)))
+    return {host: _Adapter(host, frozenset(names), addresses[host].pop() if len(addresses[host]) == 1 else "")
+            for host, names in drives.items()}  # fmt: skip
+
+
+def _list_first_names(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + f" and {more} more" * (more > 0)
+
+
+def _replace_faults(
+    faults: Sequence[LayoutFault], group: Sequence[LayoutFault], joined: LayoutFault
+) -> list[LayoutFault]:
+    """The faults with a joined one in the place of the first of its group."""
+    return [joined if fault is group[0] else fault for fault in faults if fault is group[0] or fault not in group]
+
+
+def _join_single_paths(
+    faults: Sequence[LayoutFault], observed_storage: ObservedStorage, adapters: Mapping[str, _Adapter]
+) -> list[LayoutFault]:
+    """Maps with one path, where all maps of an adapter have no other path."""
+    remaining = list(faults)
+    maps = {disk.name: {path.adapter for path in disk.paths} for disk in observed_storage.disks.values() if disk.paths}
+    for host, adapter in adapters.items():
+        map_names = [name for name, hosts in maps.items() if host in hosts]
+        group = [fault for fault in remaining if fault.kind == "single path" and fault.location in map_names]
+        if len(group) < _MIN_DRIVES or len(group) < len(map_names):
+            continue
+        names = [observed_storage.disks[name].settings.get("name") or name for name in map_names]
+        remaining = _replace_faults(remaining, group, replace(
+            group[0], location=", ".join(fault.location for fault in group), parts=tuple(map_names),
+            problem=f"all {len(group)} maps of {adapter.title} have no other path ({_list_first_names(names)})",
+            cost=f"all are lost with host{host}, its cable or its side of the enclosure",
+            remedy="look at the other adapter (lspci, log of the kernel), its cable and the expander or switch behind"
+            " it, not at single drives; then rescan",
+        ))  # fmt: skip
+    return remaining
+
+
+def _join_failed_paths(
+    faults: Sequence[LayoutFault], observed_storage: ObservedStorage, adapters: Mapping[str, _Adapter]
+) -> list[LayoutFault]:
+    """Failed paths, where all paths of an adapter failed and those of another one did not."""
+    remaining = list(faults)
+    paths = {path.name: path.adapter for disk in observed_storage.disks.values() for path in disk.paths}
+    for host, adapter in adapters.items() if len(set(paths.values())) > 1 else ():
+        path_names = {name for name, path_host in paths.items() if path_host == host}
+        group = [fault for fault in remaining if fault.kind == "path failed"
+                 and fault.location.rpartition(" ")[2] in path_names]  # fmt: skip
+        if len(group) < _MIN_DRIVES or len({fault.location for fault in group}) < len(path_names):
+            continue
+        parts = dict.fromkeys(part for fault in group for part in fault.location.split(" "))
+        remaining = _replace_faults(remaining, group, replace(
+            group[0], location=adapter.title, parts=tuple(parts),
+            problem=f"all {len(path_names)} paths of {adapter.title} have failed"
+            f" ({_list_first_names(sorted(path_names))})",
+            remedy="look at this adapter (lspci, log of the kernel), its cable and the expander or switch behind it",
+        ))  # fmt: skip
+    return remaining
+
+
+def _join_pool_errors(
+    faults: Sequence[LayoutFault], observed_storage: ObservedStorage, adapters: Mapping[str, _Adapter]
+) -> list[LayoutFault]:
+    """Drives of a pool with errors, where these are most of one adapter and none of another one."""
+    remaining = list(faults)
+    for pool in observed_storage.file_systems:
+        names = {vdev.name: find_vdev_disk(observed_storage, vdev.name).name for vdev in pool.vdevs
+                 if vdev.kind == "drive"}  # fmt: skip
+        group = [fault for fault in remaining if fault.kind == "errors of a drive"
+                 and fault.location.partition(" ")[0] == pool.location and fault.parts[0] in names]  # fmt: skip
+        faulty = {names[fault.parts[0]] for fault in group}
+        for host, adapter in adapters.items():
+            pool_drives = adapter.drives & set(names.values())
+            if (
+                len(group) < _MIN_DRIVES
+                or not faulty <= pool_drives
+                or 2 * len(faulty) <= len(pool_drives)
+                or len(pool_drives) == len(names)
+            ):
+                continue
+            counts: dict[str, int] = {}
+            for count, name in (match for fault in group for match in _COUNT_PATTERN.findall(fault.problem)):
+                counts[name] = counts.get(name, 0) + int(count)
+            text = ", ".join(f"{count} {name}" for name, count in counts.items())
+            remaining = _replace_faults(remaining, group, LayoutFault(
+                "errors of an adapter", f"{pool.location} host{host}",
+                f"{len(faulty)} of the {format_count_with_noun(len(pool_drives), 'drive')} at {adapter.title} have"
+                f" counted {text} errors ({_list_first_names([fault.parts[0] for fault in group])}); no drive of"
+                " another adapter has any", group[0].cost,
+                "look at the adapter (firmware, memory, heat), its cable and the expander behind it, and replace no"
+                " drive before; then zpool clear and zpool scrub",
+                parts=tuple(fault.parts[0] for fault in group),
+            ))  # fmt: skip
+            break
+    return remaining

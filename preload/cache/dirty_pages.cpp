@@ -58,7 +58,7 @@ bool consume_error(File& file, Description& description, int& error) noexcept {
 void check_appended_size(File& file, std::uint64_t bytes, std::int64_t size) noexcept {
     file.append.kernel_size += static_cast<std::int64_t>(bytes);
     if (size != file.append.kernel_size) {
-        file.append.foreign_growth = true;
+        file.append.has_foreign_growth = true;
         file.append.kernel_size = size;
     }
 }

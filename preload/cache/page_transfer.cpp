@@ -66,7 +66,7 @@ void PageTransfer::begin_write(File& file) noexcept {
     direct_ = appends_ ? -1 : file.descriptors.direct_write_fd;
 }
 
-bool PageTransfer::next_part() noexcept {
+bool PageTransfer::select_next_part() noexcept {
     if (writes_) {
         if (parts_ == ranges_.count()) {
             return false;
@@ -85,8 +85,8 @@ bool PageTransfer::next_part() noexcept {
     return true;
 }
 
-bool PageTransfer::next_request(PageRequest& request) noexcept {
-    if (error_ != 0 || (done_until_ == part_.end && !next_part())) {
+bool PageTransfer::make_next_request(PageRequest& request) noexcept {
+    if (error_ != 0 || (done_until_ == part_.end && !select_next_part())) {
         return false;
     }
     std::uint32_t bytes = part_.end - done_until_;
@@ -98,38 +98,38 @@ bool PageTransfer::next_request(PageRequest& request) noexcept {
     return true;
 }
 
-void PageTransfer::store_result(ssize_t got) noexcept {
+void PageTransfer::store_result(ssize_t result) noexcept {
     if (uses_direct_fd_) {
         // If a direct transfer fails, it is repeated without O_DIRECT, and the error of the repetition is reported.
         uses_direct_fd_ = false;
-        got = std::clamp<ssize_t>(got, 0, part_.end - done_until_);
-        done_until_ += static_cast<std::uint32_t>(got);
-        bytes_ += static_cast<std::uint64_t>(got);
-    } else if (got > 0) {
-        done_until_ += static_cast<std::uint32_t>(got);
-        bytes_ += static_cast<std::uint64_t>(got);
+        result = std::clamp<ssize_t>(result, 0, part_.end - done_until_);
+        done_until_ += static_cast<std::uint32_t>(result);
+        bytes_ += static_cast<std::uint64_t>(result);
+    } else if (result > 0) {
+        done_until_ += static_cast<std::uint32_t>(result);
+        bytes_ += static_cast<std::uint64_t>(result);
         kernel_size_ = appends_ ? read_size_from_kernel(fd_) : -1;
-    } else if (got == 0 && !writes_) {
+    } else if (result == 0 && !writes_) {
         // Bytes between the kernel's end of the file and the end that the program has set read as zeros.
         std::memset(page_->data + done_until_, 0, part_.end - done_until_);
         done_until_ = part_.end;
-    } else if (got != -EINTR) {
-        error_ = got == 0 ? -EIO : static_cast<int>(got);
+    } else if (result != -EINTR) {
+        error_ = result == 0 ? -EIO : static_cast<int>(result);
     }
 }
 
 ssize_t PageTransfer::execute(const PageRequest& request) const noexcept {
-    const ssize_t got = writes_ ? state.storage.pwrite(request.fd, request.data, request.bytes, request.offset)
-                                : state.storage.pread(request.fd, request.data, request.bytes, request.offset);
-    if (writes_ && got > 0 && !appends_ && state.is_verifying) {
-        verify_bytes(*file_, fd_, request.data, static_cast<std::size_t>(got), request.offset);
+    const ssize_t result = writes_ ? state.storage.pwrite(request.fd, request.data, request.bytes, request.offset)
+                                   : state.storage.pread(request.fd, request.data, request.bytes, request.offset);
+    if (writes_ && result > 0 && !appends_ && state.is_verifying) {
+        verify_bytes(*file_, fd_, request.data, static_cast<std::size_t>(result), request.offset);
     }
-    return got < 0 ? -errno : got;
+    return result < 0 ? -errno : result;
 }
 
 void PageTransfer::execute_all() noexcept {
     PageRequest request{};
-    while (next_request(request)) {
+    while (make_next_request(request)) {
         store_result(execute(request));
     }
 }

@@ -23,13 +23,13 @@ class PageTransfer {
     bool begin_load(File& file, Page& page, std::uint32_t begin, std::uint32_t end) noexcept;
     /// Begins to write the oldest dirty page, on which no other job may work.
     void begin_write(File& file) noexcept;
-    /// Must be called after next_request() has returned that the job is complete. Returns 0 or a negative errno.
+    /// Must be called after make_next_request() has returned that the job is complete. Returns 0 or a negative errno.
     int finish(std::uint64_t spent_ns) noexcept;
 
     // The next functions do not require the lock, because the page is marked as busy.
-    bool next_request(PageRequest& request) noexcept;
+    bool make_next_request(PageRequest& request) noexcept;
     /// Stores the result of the last request: transferred bytes, or a negative errno.
-    void store_result(ssize_t got) noexcept;
+    void store_result(ssize_t result) noexcept;
     /// Executes the system call of a request. Returns the transferred bytes or a negative errno.
     ssize_t execute(const PageRequest& request) const noexcept;
     void execute_all() noexcept;
@@ -38,7 +38,7 @@ class PageTransfer {
     File& file() const noexcept { return *file_; }
 
  private:
-    bool next_part() noexcept;
+    bool select_next_part() noexcept;
     int finish_load() noexcept;
     int finish_write() noexcept;
 

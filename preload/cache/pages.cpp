@@ -105,9 +105,9 @@ void insert_page(File& file, Page& page, std::int64_t index) noexcept {
 
 bool allocate_page_memory(File& file) noexcept {
     const std::uint64_t bytes = file.pages.page_size;
-    if (state.memory_used.fetch_add(bytes, std::memory_order_relaxed) + bytes >
-        state.memory_most.load(std::memory_order_relaxed)) {
-        state.memory_used.fetch_sub(bytes, std::memory_order_relaxed);
+    if (state.used_memory_bytes.fetch_add(bytes, std::memory_order_relaxed) + bytes >
+        state.max_memory_bytes.load(std::memory_order_relaxed)) {
+        state.used_memory_bytes.fetch_sub(bytes, std::memory_order_relaxed);
         return false;
     }
     return true;
@@ -123,7 +123,7 @@ Page* make_unused_page(File& file) noexcept {
         if (page != nullptr) {
             state.page_slab.deallocate(page);
         }
-        state.memory_used.fetch_sub(file.pages.page_size, std::memory_order_relaxed);
+        state.used_memory_bytes.fetch_sub(file.pages.page_size, std::memory_order_relaxed);
         return nullptr;
     }
     page->data = data;
@@ -258,7 +258,7 @@ void drop_page(File& file, Page& page) noexcept {
     unlink_from_use_list(file, page);
     return_spare_buffer(page.data, file.pages.page_size);
     page.data = nullptr;
-    state.memory_used.fetch_sub(file.pages.page_size, std::memory_order_relaxed);
+    state.used_memory_bytes.fetch_sub(file.pages.page_size, std::memory_order_relaxed);
     --file.pages.count;
     state.page_slab.deallocate(&page);
 }
@@ -274,9 +274,9 @@ namespace {
 /// Memory that nobody has touched costs about what it costs to fill it from the kernel's cache. That must not be taken
 /// for the time of storage, and all at once is cheaper (Linux 5.14; before, each page is made when it is met).
 void touch_page_memory(const File& file, Page& page, std::uint32_t bytes) noexcept {
-    constexpr std::uint32_t worth_it = 64U << 10U, most = 1U << 20U;
+    constexpr std::uint32_t min_bytes = 64U << 10U, max_bytes = 1U << 20U;
     constexpr int populate_write = 23;  // MADV_POPULATE_WRITE, which older headers do not have
-    if (page.has_memory || bytes < worth_it || file.pages.page_size > most) {
+    if (page.has_memory || bytes < min_bytes || file.pages.page_size > max_bytes) {
         return;
     }
     page.has_memory = true;

@@ -103,15 +103,16 @@ bool is_page_worthwhile(File& file, std::int64_t index) noexcept {
 void count_used_read_ahead(File& file, Page& page) noexcept {
     if (page.is_read_ahead) {
         page.is_read_ahead = false;
-        ++file.statistics.ahead_used;
+        ++file.statistics.read_aheads_used;
         file.profitability.speculative_loads_left = std::min(file.profitability.speculative_loads_left + 1, 16);
     }
 }
 
 void count_unused_read_ahead(File& file) noexcept {
     Statistics& counted = file.statistics;
-    ++counted.ahead_unused;
-    if (counted.ahead_started >= 8 && counted.ahead_unused * 4 > counted.ahead_started * max_unused_quarters) {
+    ++counted.read_aheads_unused;
+    if (counted.read_aheads_started >= 8 &&
+        counted.read_aheads_unused * 4 > counted.read_aheads_started * max_unused_quarters) {
         file.profitability.read_ahead_pause = read_ahead_pause_calls;
     }
 }

@@ -32,7 +32,7 @@ bool queue_page_load(File& file, std::int64_t index, std::uint32_t begin, std::u
     page->load_begin = begin;
     page->load_end = end;
     ++file.pages.queued_for_read_ahead;
-    ++file.statistics.ahead_started;
+    ++file.statistics.read_aheads_started;
     return true;
 }
 
@@ -97,9 +97,10 @@ AccessForecast follow_stream(Stream& stream, std::int64_t begin, std::int64_t en
 
 void queue_read_ahead(File& file, const Stream& stream, const AccessForecast& forecast, std::int64_t begin,
                       std::int64_t end) noexcept {
-    const std::uint32_t most = std::min(file.pages.prefetch, file.pages.max_pages > 1 ? file.pages.max_pages - 1 : 0);
-    if (most == 0 || file.pages.queued_for_read_ahead >= most || is_storage_fast(file) || is_rate_unknown(file) ||
-        state.settings->limits.threads == 0) {
+    const std::uint32_t max_pages_ahead =
+        std::min(file.pages.prefetch, file.pages.max_pages > 1 ? file.pages.max_pages - 1 : 0);
+    if (max_pages_ahead == 0 || file.pages.queued_for_read_ahead >= max_pages_ahead || is_storage_fast(file) ||
+        is_rate_unknown(file) || state.settings->limits.threads == 0) {
         return;
     }
     if (file.profitability.read_ahead_pause > 0) {
@@ -117,7 +118,7 @@ void queue_read_ahead(File& file, const Stream& stream, const AccessForecast& fo
             return;
         }
         stream.planned_from_page = from;
-        for (std::int64_t k = 1; k <= most && file.pages.queued_for_read_ahead < most; ++k) {
+        for (std::int64_t k = 1; k <= max_pages_ahead && file.pages.queued_for_read_ahead < max_pages_ahead; ++k) {
             const std::int64_t index = from + direction * k;
             if (index < 0 || index * size >= file.size) {
                 break;
@@ -130,7 +131,7 @@ void queue_read_ahead(File& file, const Stream& stream, const AccessForecast& fo
             }
         }
     } else if (stream.equal_steps >= min_equal_steps_of_stream && !forecast.is_page_worthwhile) {
-        for (std::int64_t k = 1; k <= most && file.pages.queued_for_read_ahead < most; ++k) {
+        for (std::int64_t k = 1; k <= max_pages_ahead && file.pages.queued_for_read_ahead < max_pages_ahead; ++k) {
             const std::int64_t target = begin + stream.step * k;
             const std::int64_t index = target / size;
             const std::int64_t inside = target % size;

@@ -27,11 +27,12 @@ ssize_t read_without_pages(File& file, const AccessForecast& forecast, char* to,
     const int fd = file.descriptors.read_fd;
     UnlockedScope unlocked(file, &file.statistics.wait_ns);
     while (done < bytes) {
-        const ssize_t got = state.storage.pread(fd, to + done, bytes - done, offset + static_cast<std::int64_t>(done));
-        if (got > 0) {
-            done += static_cast<std::size_t>(got);
-        } else if (got == 0 || errno != EINTR) {
-            error = got < 0 ? errno : 0;
+        const ssize_t result =
+            state.storage.pread(fd, to + done, bytes - done, offset + static_cast<std::int64_t>(done));
+        if (result > 0) {
+            done += static_cast<std::size_t>(result);
+        } else if (result == 0 || errno != EINTR) {
+            error = result < 0 ? errno : 0;
             break;
         }
     }
@@ -73,27 +74,27 @@ ssize_t write_without_pages(File& file, const char* from, std::size_t bytes, std
     ++file.active_calls.in_storage;
     const int fd = file.descriptors.write_fd;
     const bool appends = file.append.only_appends;
-    ssize_t got = 0;
+    ssize_t result = 0;
     UnlockedScope unlocked(file, &file.statistics.wait_ns);
     do {
-        got = state.storage.pwrite(fd, from, bytes, offset);
-    } while (got < 0 && errno == EINTR);
-    got = got < 0 ? -errno : got;
-    const std::int64_t size = appends && got > 0 ? read_size_from_kernel(fd) : -1;
+        result = state.storage.pwrite(fd, from, bytes, offset);
+    } while (result < 0 && errno == EINTR);
+    result = result < 0 ? -errno : result;
+    const std::int64_t size = appends && result > 0 ? read_size_from_kernel(fd) : -1;
     unlocked.end();
     --file.active_calls.in_storage;
     ++file.statistics.write.storage_calls;
-    if (appends && got > 0) {
-        check_appended_size(file, static_cast<std::uint64_t>(got), size);
+    if (appends && result > 0) {
+        check_appended_size(file, static_cast<std::uint64_t>(result), size);
     }
     file.statistics.write.storage_ns += unlocked.elapsed_ns;
-    if (got > 0) {
-        record_call_time(file, static_cast<std::uint64_t>(got), unlocked.elapsed_ns);
-        file.statistics.write.storage_bytes += static_cast<std::uint64_t>(got);
-        drop_pages_in_range(file, offset, static_cast<std::size_t>(got));
-        file.size = std::max(file.size, offset + got);
+    if (result > 0) {
+        record_call_time(file, static_cast<std::uint64_t>(result), unlocked.elapsed_ns);
+        file.statistics.write.storage_bytes += static_cast<std::uint64_t>(result);
+        drop_pages_in_range(file, offset, static_cast<std::size_t>(result));
+        file.size = std::max(file.size, offset + result);
     }
-    return got;
+    return result;
 }
 
 /// Bytes from `offset` on that go straight: whole pages, or, when pages do not pay, all up to the next page that is
@@ -159,11 +160,11 @@ ssize_t read_through_pages(File& file, const AccessForecast& forecast, char* to,
                 continue;
             }
             if (page == nullptr) {  // also when there is no memory for it
-                const ssize_t got = read_without_pages(file, forecast, to + done, run > 0 ? run : part, position);
-                if (got <= 0) {
-                    return done > 0 ? static_cast<ssize_t>(done) : got;
+                const ssize_t result = read_without_pages(file, forecast, to + done, run > 0 ? run : part, position);
+                if (result <= 0) {
+                    return done > 0 ? static_cast<ssize_t>(done) : result;
                 }
-                done += static_cast<std::size_t>(got);
+                done += static_cast<std::size_t>(result);
                 continue;
             }
         }
@@ -241,7 +242,7 @@ bool is_page_write_worthwhile(File& file, const AccessForecast& forecast, std::i
 
 ssize_t write_through_pages(File& file, const AccessForecast& forecast, const char* from, std::size_t bytes,
                             std::int64_t offset, bool& hit) noexcept {
-    if (file.write_through) {  // also where a page holds what was read before
+    if (file.is_write_through) {  // also where a page holds what was read before
         hit = false;
         return write_without_pages(file, from, bytes, offset);
     }
@@ -264,12 +265,12 @@ ssize_t write_through_pages(File& file, const AccessForecast& forecast, const ch
             }
             if (page == nullptr) {
                 hit = false;
-                const ssize_t got = write_without_pages(file, from + done, run > 0 ? run : part, position);
-                if (got <= 0) {
-                    return done > 0 ? static_cast<ssize_t>(done) : got;
+                const ssize_t result = write_without_pages(file, from + done, run > 0 ? run : part, position);
+                if (result <= 0) {
+                    return done > 0 ? static_cast<ssize_t>(done) : result;
                 }
-                done += static_cast<std::size_t>(got);
-                if (static_cast<std::size_t>(got) < (run > 0 ? run : part)) {
+                done += static_cast<std::size_t>(result);
+                if (static_cast<std::size_t>(result) < (run > 0 ? run : part)) {
                     return static_cast<ssize_t>(done);
                 }
                 continue;

@@ -34,11 +34,12 @@ void verify_bytes(const File& file, int fd, const char* bytes, std::size_t count
     for (std::size_t done = 0; done < count && fd >= 0;) {
         const std::size_t part = std::min(sizeof(stored), count - done);
         const std::int64_t position = offset + static_cast<std::int64_t>(done);
-        const ssize_t got = state.storage.pread(fd, stored, part, position);
-        if (got < 0) {
+        const ssize_t bytes_read = state.storage.pread(fd, stored, part, position);
+        if (bytes_read < 0) {
             break;
         }
-        std::memset(stored + got, 0, part - static_cast<std::size_t>(got));  // before an end that is not yet written
+        std::memset(stored + bytes_read, 0,
+                    part - static_cast<std::size_t>(bytes_read));  // before an end that is not yet written
         const char* differs = std::mismatch(stored, stored + part, bytes + done).first;
         if (differs != stored + part) {
             report_difference(file, position + (differs - stored));

@@ -18,20 +18,20 @@ namespace {
 void append_file(File& file) noexcept {
     if (pool.count < std::size(pool.queue)) {
         pool.queue[(pool.first + pool.count++) % std::size(pool.queue)] = &file;
-        file.queued_in_pool = pool.generation;
+        file.queued_pool_generation = pool.generation;
         pool.work_available.notify_all();
     }
 }
 
 void start_workers() noexcept {
-    if ((pool.started > 0 && pool.started == pool.max_threads_created) || pool.failed || pool.ending ||
-        pool.start == nullptr || state.settings->limits.threads == 0) {
+    if ((pool.running_threads > 0 && pool.running_threads == pool.max_threads_created) || pool.has_failed ||
+        pool.is_ending || pool.thread_starter == nullptr || state.settings->limits.threads == 0) {
         return;
     }
-    pool.idle_sleep_ns = std::min<std::int64_t>(state.settings->limits.age_ms / 4, 1000) * 1'000'000;
-    pool.started = pool.start();
-    pool.failed = pool.started == 0;
-    pool.max_threads_created = pool.started;
+    pool.idle_sleep_ns = std::min<std::int64_t>(state.settings->limits.max_age_ms / 4, 1000) * 1'000'000;
+    pool.running_threads = pool.thread_starter();
+    pool.has_failed = pool.running_threads == 0;
+    pool.max_threads_created = pool.running_threads;
 }
 
 }  // namespace
@@ -56,7 +56,7 @@ bool is_walk_due() noexcept {
 }
 
 void unregister_worker() noexcept {
-    --pool.started;
+    --pool.running_threads;
     pool.ended_threads[pool.ended_thread_count++ % std::size(pool.ended_threads)] = raw::call(SYS_gettid);
     pool.thread_ended.notify_all();
 }
@@ -68,7 +68,7 @@ void count_idle_walk(bool active) noexcept {
 
 std::uint32_t count_worker_threads() noexcept {
     const system::LockGuard lock_guard(pool.lock);
-    return pool.started;
+    return pool.running_threads;
 }
 
 void ensure_worker_threads() noexcept {
@@ -81,14 +81,14 @@ void ensure_worker_threads() noexcept {
 }
 
 void enqueue_file(File& file) noexcept {
-    if (file.queued_in_pool == pool.generation) {
+    if (file.queued_pool_generation == pool.generation) {
         return;
     }
     const int saved_errno = errno;
     pool.lock.lock();
     pool.idle_walks = 0;
     start_workers();
-    if (pool.started > 0) {
+    if (pool.running_threads > 0) {
         append_file(file);
     }
     pool.lock.unlock();

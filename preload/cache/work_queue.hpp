@@ -18,17 +18,17 @@ struct WorkerPool {
     system::Condition work_available;
     system::Condition thread_ended;  ///< a thread has ended
     std::uint32_t generation = 1;    ///< a child of fork has a pool with another number
-    std::uint32_t started = 0;       ///< running threads
+    std::uint32_t running_threads = 0;
     std::uint32_t max_threads_created =
         0;  ///< threads that can be created; those that ended are started again with the next work
     std::uint32_t idle_walks = 0;  ///< consecutive walks without an active file
     /// Sleep of a thread without work: a quarter of the maximum age of dirty data, at most 1 s, because a walk also
     /// notices other users of a file.
     std::int64_t idle_sleep_ns = 1'000'000'000;
-    bool ending = false;  ///< the threads end as soon as the queue is empty and are not started again
-    bool failed = false;  ///< no thread could be created: threads of the program do all work
+    bool is_ending = false;   ///< the threads end as soon as the queue is empty and are not started again
+    bool has_failed = false;  ///< no thread could be created: threads of the program do all work
     /// Starts threads up to the configured number. Returns the number of running threads.
-    std::uint32_t (*start)() noexcept = nullptr;
+    std::uint32_t (*thread_starter)() noexcept = nullptr;
     long ended_threads[16] = {};  ///< thread ids of threads that are ending; 0: the thread has ended
     std::uint32_t ended_thread_count = 0;
     File* queue[256] = {};

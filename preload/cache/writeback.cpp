@@ -76,12 +76,13 @@ bool is_folder_low(const File& file) noexcept {
     char folder[sizeof(file.path)];
     std::memcpy(folder, file.path, sizeof(folder));
     char* slash = std::strrchr(folder, '/');
-    struct statfs about {};
+    struct statfs file_system_status {};
     if (slash == nullptr) {
         return true;
     }
     slash[1] = '\0';
-    return raw::call(SYS_statfs, raw::number(folder), raw::number(&about)) != 0 || is_space_low(about);
+    return raw::call(SYS_statfs, raw::number(folder), raw::number(&file_system_status)) != 0 ||
+           is_space_low(file_system_status);
 }
 
 bool is_quota_low(const File& file) noexcept {
@@ -107,12 +108,13 @@ bool is_quota_low(const File& file) noexcept {
 
 }  // namespace
 
-bool is_space_low(const struct statfs& about) noexcept {
-    if (about.f_blocks == 0) {
+bool is_space_low(const struct statfs& file_system_status) noexcept {
+    if (file_system_status.f_blocks == 0) {
         return false;  // the file system reports no limit
     }
-    const auto block = static_cast<std::uint64_t>(about.f_frsize > 0 ? about.f_frsize : about.f_bsize);
-    return static_cast<std::uint64_t>(about.f_bavail) * block < reserve_bytes;
+    const auto block = static_cast<std::uint64_t>(file_system_status.f_frsize > 0 ? file_system_status.f_frsize
+                                                                                  : file_system_status.f_bsize);
+    return static_cast<std::uint64_t>(file_system_status.f_bavail) * block < reserve_bytes;
 }
 
 void check_space(File& file) noexcept {
@@ -125,12 +127,13 @@ void check_space(File& file) noexcept {
     file.space_checked_ns = now;
     file.accepted_since_check = 0;
     const int fd = file.descriptors.write_fd;
-    struct statfs about {};
-    const bool has_status = raw::call(SYS_fstatfs, fd, raw::number(&about)) == 0;
+    struct statfs file_system_status {};
+    const bool has_status = raw::call(SYS_fstatfs, fd, raw::number(&file_system_status)) == 0;
     // No call that an unprivileged user may make reports quota groups of btrfs.
-    const bool hidden = static_cast<std::uint32_t>(about.f_type) == BTRFS_SUPER_MAGIC && !file.rule->is_only_user;
-    file.write_through = has_status && (hidden || is_space_low(about) || is_quota_low(file));
-    if (file.write_through) {
+    const bool hidden =
+        static_cast<std::uint32_t>(file_system_status.f_type) == BTRFS_SUPER_MAGIC && !file.rule->is_only_user;
+    file.is_write_through = has_status && (hidden || is_space_low(file_system_status) || is_quota_low(file));
+    if (file.is_write_through) {
         flush_file(file);
     }
 }

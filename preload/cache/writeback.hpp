@@ -16,6 +16,6 @@ int flush_file(File& file) noexcept;
 /// Data is held back only while the free space and the quota certainly cover it: else each write goes straight, so that
 /// an error comes at its own call. Asks the file system, at most every 0.1 s, and hands everything over when it is low.
 void check_space(File& file) noexcept;
-bool is_space_low(const struct statfs& about) noexcept;
+bool is_space_low(const struct statfs& file_system_status) noexcept;
 
 }  // namespace sonde::buffer

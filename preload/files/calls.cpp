@@ -96,25 +96,25 @@ bool enter_buffered_call(Call& call) noexcept {
         }
         call.file = file;
         call.description = description;
-        File& held = *file;
-        if (held.active_calls.is_gate_closed || (call.moves_offset && call.description->offset_busy) ||
-            (call.writes && held.active_calls.is_program_writing)) {
-            wait_for_change(held);
-            held.lock.unlock();
+        File& locked_file = *file;
+        if (locked_file.active_calls.is_gate_closed || (call.moves_offset && call.description->is_offset_busy) ||
+            (call.writes && locked_file.active_calls.is_program_writing)) {
+            wait_for_change(locked_file);
+            locked_file.lock.unlock();
             continue;
         }
-        if (held.mode.load(std::memory_order_relaxed) != Mode::Active) {
-            held.lock.unlock();
+        if (locked_file.mode.load(std::memory_order_relaxed) != Mode::Active) {
+            locked_file.lock.unlock();
             continue;
         }
-        if (state.ended.load(std::memory_order_relaxed)) {
-            release_file(held, nullptr);
-            held.lock.unlock();
+        if (state.has_ended.load(std::memory_order_relaxed)) {
+            release_file(locked_file, nullptr);
+            locked_file.lock.unlock();
             continue;
         }
-        ++held.active_calls.running;
-        call.description->offset_busy |= call.moves_offset;
-        held.active_calls.is_program_writing |= call.writes;
+        ++locked_file.active_calls.running;
+        call.description->is_offset_busy |= call.moves_offset;
+        locked_file.active_calls.is_program_writing |= call.writes;
         return true;
     }
 }
@@ -123,7 +123,7 @@ void leave_buffered_call(Call& call) noexcept {
     File& file = *call.file;
     --file.active_calls.running;
     if (call.moves_offset) {
-        call.description->offset_busy = false;
+        call.description->is_offset_busy = false;
     }
     if (call.writes) {
         file.active_calls.is_program_writing = false;
@@ -167,7 +167,7 @@ CallResult finish_buffered_call(Call& call, std::int64_t start, ssize_t total, b
 void count_transfer(TransferCounts& direction, const Stream& stream, std::int64_t offset, std::size_t bytes) noexcept {
     ++direction.calls;
     direction.bytes += bytes;
-    ++direction.sizes[system::transfer_size_class(bytes)];
+    ++direction.sizes[system::find_transfer_size_class(bytes)];
     direction.consecutive += stream.calls > 0 && offset == stream.last_end ? 1 : 0;
     direction.unaligned += offset % 4096 != 0 ? 1 : 0;
 }
@@ -263,13 +263,13 @@ CallResult read(int fd, const IoPart* parts, std::size_t number, std::int64_t of
         queue_read_ahead(file, description.stream, forecast, start, end);
         for (std::size_t i = 0; i < number && static_cast<std::size_t>(total) < bytes; ++i) {
             const std::size_t part = std::min(parts[i].bytes, bytes - static_cast<std::size_t>(total));
-            const ssize_t got =
+            const ssize_t result =
                 part > 0 ? read_through_pages(file, forecast, parts[i].data, part, start + total, hit) : 0;
-            if (got < 0 && total == 0) {
-                total = got;
+            if (result < 0 && total == 0) {
+                total = result;
             }
-            total += got > 0 && total >= 0 ? got : 0;
-            if (got != static_cast<ssize_t>(part)) {
+            total += result > 0 && total >= 0 ? result : 0;
+            if (result != static_cast<ssize_t>(part)) {
                 break;
             }
         }
@@ -296,7 +296,7 @@ CallResult write(int fd, const IoPart* parts, std::size_t number, std::int64_t o
     const std::int64_t start = description.appends ? file.size : position;
     const std::int64_t end = start + static_cast<std::int64_t>(bytes);
     if (!description.writes || must_kernel_do_call(parts, number, bytes, std::max(start, position)) ||
-        static_cast<std::uint64_t>(end) > state.size_limit.load(std::memory_order_relaxed)) {
+        static_cast<std::uint64_t>(end) > state.file_size_limit.load(std::memory_order_relaxed)) {
         return suspend_and_pass_call(call, 1);
     }
     count_transfer(file.statistics.write, description.stream, start, bytes);
@@ -313,15 +313,15 @@ CallResult write(int fd, const IoPart* parts, std::size_t number, std::int64_t o
         }
         const AccessForecast forecast = classify_access(file, description.stream, start, end);
         for (std::size_t i = 0; i < number; ++i) {
-            const ssize_t got = parts[i].bytes > 0 ? write_through_pages(file, forecast, parts[i].data, parts[i].bytes,
-                                                                         start + total, hit)
-                                                   : 0;
-            if (got < 0) {
-                total = total == 0 ? got : total;
+            const ssize_t result = parts[i].bytes > 0 ? write_through_pages(file, forecast, parts[i].data,
+                                                                            parts[i].bytes, start + total, hit)
+                                                      : 0;
+            if (result < 0) {
+                total = total == 0 ? result : total;
                 break;
             }
-            total += got;
-            if (static_cast<std::size_t>(got) < parts[i].bytes) {
+            total += result;
+            if (static_cast<std::size_t>(result) < parts[i].bytes) {
                 break;
             }
         }

@@ -48,14 +48,14 @@ bool is_adopted_at_once(const settings::Rule& rule) noexcept {
 
 CallRoute count_candidate_call(int fd) noexcept {
     const system::Critical critical;
-    const std::uint32_t calls_state = candidate_state(fd);
+    const std::uint32_t calls_state = get_candidate_state(fd);
     if (calls_state < first_candidate_state) {
         consider_unseen_descriptor(fd);
         return is_registered_descriptor(fd) ? CallRoute::Buffer : CallRoute::Pass;
     }
     const std::uint32_t calls = ((calls_state >> calls_shift) & calls_mask) + 1;
     const bool is_slow = (calls_state & slow_bit) != 0;
-    const std::uint32_t needed = calls_on_fast_storage();
+    const std::uint32_t needed = get_calls_needed_on_fast_storage();
     if (calls > (is_slow ? calls_on_slow_storage * (needed / min_calls_on_fast_storage) : needed)) {
         adopt_candidate(fd, calls_state);
         return is_registered_descriptor(fd) ? CallRoute::Buffer : CallRoute::Pass;
@@ -66,15 +66,16 @@ CallRoute count_candidate_call(int fd) noexcept {
 }
 
 void record_candidate_call_time(int fd, std::size_t bytes, std::uint64_t ns) noexcept {
-    std::uint32_t calls_state = candidate_state(fd);
+    std::uint32_t calls_state = get_candidate_state(fd);
     if (record_timed_call(ns > slow_call_ns + bytes) && calls_state >= first_candidate_state) {
         candidates[fd].state.compare_exchange_strong(calls_state, calls_state | slow_bit, std::memory_order_relaxed);
     }
 }
 
 void consider_unseen_descriptor(int fd) noexcept {
-    if (candidates == nullptr || static_cast<unsigned>(fd) >= max_descriptors || candidate_state(fd) != not_examined ||
-        unguarded_files.load(std::memory_order_relaxed) == 0 || is_registered_descriptor(fd)) {
+    if (candidates == nullptr || static_cast<unsigned>(fd) >= max_descriptors ||
+        get_candidate_state(fd) != not_examined || unguarded_files.load(std::memory_order_relaxed) == 0 ||
+        is_registered_descriptor(fd)) {
         return;
     }
     const long flags = raw::call(SYS_fcntl, fd, F_GETFL);
@@ -103,9 +104,9 @@ void consider_opened_descriptor(int fd, int flags, const char* path, const char*
     }
     BufferState& process = state;
     const bool ended =
-        process.is_disabled.load(std::memory_order_relaxed) || process.ended.load(std::memory_order_relaxed);
+        process.is_disabled.load(std::memory_order_relaxed) || process.has_ended.load(std::memory_order_relaxed);
     const int number =
-        ended ? settings::no_rule : settings::rule_by_given_name(*process.settings, path != nullptr ? path : "");
+        ended ? settings::no_rule : settings::find_rule_index(*process.settings, path != nullptr ? path : "");
     if (number == settings::no_rule && !must_know) {
         process.has_uncovered_files.store(true, std::memory_order_relaxed);
         return;
@@ -120,12 +121,12 @@ void consider_opened_descriptor(int fd, int flags, const char* path, const char*
     if (at_once) {
         adopt_descriptor({.fd = fd, .flags = flags, .path = path != nullptr ? path : "", .reason = reason});
     } else if (reason == nullptr && fd > 2 && (flags & (O_DIRECT | O_SYNC | O_DSYNC)) == 0) {
-        set_candidate_state(fd, new_candidate_state(static_cast<std::uint32_t>(number)));
+        set_candidate_state(fd, make_candidate_state(static_cast<std::uint32_t>(number)));
     }
 }
 
 void duplicate_candidate(int fd, int duplicate) noexcept {
-    const std::uint32_t calls_state = candidate_state(fd);
+    const std::uint32_t calls_state = get_candidate_state(fd);
     if (candidates == nullptr || static_cast<unsigned>(duplicate) >= max_descriptors) {
         return;
     }

@@ -38,8 +38,8 @@ bool is_only_writer(const File& file, const Description& description) noexcept {
 }
 
 void raise_highest_descriptor(int fd) noexcept {
-    int most = highest.load(std::memory_order_relaxed);
-    while (fd > most && !highest.compare_exchange_weak(most, fd, std::memory_order_relaxed)) {
+    int previous_highest = highest.load(std::memory_order_relaxed);
+    while (fd > previous_highest && !highest.compare_exchange_weak(previous_highest, fd, std::memory_order_relaxed)) {
     }
 }
 
@@ -134,7 +134,7 @@ void add_description(File& file, Description& description, const OpenedDescripto
     description.reads = (flags & O_ACCMODE) != O_WRONLY;
     description.writes = (flags & O_ACCMODE) != O_RDONLY;
     description.appends = do_flags_append(flags);
-    description.offset_busy = false;
+    description.is_offset_busy = false;
     if (description.appends && !file.append.only_appends && file.mode.load(std::memory_order_relaxed) == Mode::Active) {
         file.append.kernel_size = read_size_from_kernel(fd);
         file.size = std::max(file.size, file.append.kernel_size);
@@ -170,9 +170,10 @@ void read_absolute_path(int fd, char (&absolute)[1024]) noexcept {
 
 }  // namespace
 
-settings::Rule* rule_of(settings::Settings& settings, int fd, const char* path, char (&absolute)[1024]) noexcept {
+settings::Rule* find_rule_of_descriptor(settings::Settings& settings, int fd, const char* path,
+                                        char (&absolute)[1024]) noexcept {
     read_absolute_path(fd, absolute);
-    return settings::rule_for(settings, path, absolute);
+    return settings::find_rule_by_name(settings, path, absolute);
 }
 
 namespace {
@@ -180,7 +181,7 @@ namespace {
 /// Returns the rule for an opened file and stores its absolute path ("" if the kernel names none).
 settings::Rule* find_rule(const OpenedDescriptor& opening, char (&absolute)[1024]) noexcept {
     if (opening.rule == nullptr) {
-        settings::Rule* const rule = rule_of(*state.settings, opening.fd, opening.path, absolute);
+        settings::Rule* const rule = find_rule_of_descriptor(*state.settings, opening.fd, opening.path, absolute);
         return opening.only_if_known ? nullptr : rule;
     }
     read_absolute_path(opening.fd, absolute);
@@ -243,7 +244,8 @@ void adopt_descriptor(const OpenedDescriptor& opening) noexcept {
     if (is_registered_descriptor(fd)) {
         forget_stale_descriptor(fd);
     }
-    const bool ended = state.is_disabled.load(std::memory_order_relaxed) || state.ended.load(std::memory_order_relaxed);
+    const bool ended =
+        state.is_disabled.load(std::memory_order_relaxed) || state.has_ended.load(std::memory_order_relaxed);
     struct stat status {};
     if (state.settings == nullptr || (ended && !has_registered_descriptors()) || (opening.flags & O_PATH) != 0 ||
         (opening.flags & O_TMPFILE) == O_TMPFILE || static_cast<unsigned>(fd) >= max_descriptors ||

@@ -27,7 +27,8 @@ void adopt_descriptor(const OpenedDescriptor& opening) noexcept;
 /// Removes a descriptor whose number the kernel has reused: its close() was not intercepted.
 void forget_stale_descriptor(int fd) noexcept;
 /// Returns the rule for a descriptor by the path it was opened with and by its absolute path, stored in `absolute`.
-settings::Rule* rule_of(settings::Settings& settings, int fd, const char* path, char (&absolute)[1024]) noexcept;
+settings::Rule* find_rule_of_descriptor(settings::Settings& settings, int fd, const char* path,
+                                        char (&absolute)[1024]) noexcept;
 /// Must be called before close(fd) or dup2(x, fd). Returns 0 or the positive errno that close() must report.
 int detach_descriptor(int fd) noexcept;
 /// Registers `duplicate` after dup(). For descriptors 0 to 2, which belong to stdio, the file is released.

@@ -28,13 +28,13 @@ bool has_spare_descriptors(int fd) noexcept {
 /// open until the program has closed all of its own, because with any close() the locks of the process go away.
 int open_direct(int fd, int access) noexcept {
     const DescriptorName name(fd);
-    const long got = raw::call(SYS_openat, AT_FDCWD, raw::number(name.text), access | O_DIRECT | O_CLOEXEC);
-    if (got < 0) {
+    const long opened_fd = raw::call(SYS_openat, AT_FDCWD, raw::number(name.text), access | O_DIRECT | O_CLOEXEC);
+    if (opened_fd < 0) {
         return -1;
     }
     // Uses a high number, because programs may expect the lowest free number from their next open().
-    const long high = system::high_duplicate(static_cast<int>(got));
-    raw::call(SYS_close, got);
+    const long high = system::duplicate_to_high_descriptor(static_cast<int>(opened_fd));
+    raw::call(SYS_close, opened_fd);
     if (high >= 0) {
         mark_own_descriptor(static_cast<int>(high));
         open_direct_descriptors.fetch_add(1, std::memory_order_relaxed);

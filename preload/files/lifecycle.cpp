@@ -30,22 +30,22 @@ namespace {
 
 constexpr std::uint32_t largest_read = 1U << 20U;  ///< bytes
 
-File* create_file(const struct stat& got, settings::Rule& rule, const char* path, bool only_read) noexcept {
+File* create_file(const struct stat& status, settings::Rule& rule, const char* path, bool only_read) noexcept {
     File* file = state.file_slab.allocate();
     if (file == nullptr) {
         return nullptr;
     }
     file->lock.lock();
-    file->device = got.st_dev;
-    file->inode = got.st_ino;
-    file->size = got.st_size;
+    file->device = status.st_dev;
+    file->inode = status.st_ino;
+    file->size = status.st_size;
     file->rule = &rule;
     // A read waits for a whole page, so files that are only read get the same memory in more and smaller pages.
     const std::uint32_t pieces = only_read && !rule.direct ? std::max(rule.size / largest_read, 1U) : 1;
     file->pages.page_size = rule.size / pieces;
     file->pages.max_pages = rule.count * pieces;
     file->pages.prefetch = rule.prefetch * pieces;
-    file->preferred_io_bytes = static_cast<std::uint64_t>(got.st_blksize);
+    file->preferred_io_bytes = static_cast<std::uint64_t>(status.st_blksize);
     if (!allocate_page_buckets(*file)) {
         file->lock.unlock();
         state.file_slab.deallocate(file);
@@ -70,24 +70,25 @@ File* create_file(const struct stat& got, settings::Rule& rule, const char* path
 
 }  // namespace
 
-bool does_file_system_allow_buffering(int fd, struct statfs& about) noexcept {
-    if (raw::call(SYS_fstatfs, fd, raw::number(&about)) != 0) {
+bool does_file_system_allow_buffering(int fd, struct statfs& file_system_status) noexcept {
+    if (raw::call(SYS_fstatfs, fd, raw::number(&file_system_status)) != 0) {
         return false;
     }
     constexpr std::uint32_t strange[] = {MSDOS_SUPER_MAGIC,   PROC_SUPER_MAGIC, SYSFS_MAGIC,      DEBUGFS_MAGIC,
                                          TRACEFS_MAGIC,       SELINUX_MAGIC,    SECURITYFS_MAGIC, CGROUP_SUPER_MAGIC,
                                          CGROUP2_SUPER_MAGIC, PSTOREFS_MAGIC,   EFIVARFS_MAGIC,   HUGETLBFS_MAGIC,
                                          BINFMTFS_MAGIC,      BPF_FS_MAGIC,     0x62656570,       0x65735543};
-    return std::find(std::begin(strange), std::end(strange), static_cast<std::uint32_t>(about.f_type)) ==
+    return std::find(std::begin(strange), std::end(strange), static_cast<std::uint32_t>(file_system_status.f_type)) ==
            std::end(strange);  // the last two: configfs and the control files of FUSE
 }
 
-bool is_local_file_system(const struct statfs& about) noexcept {
+bool is_local_file_system(const struct statfs& file_system_status) noexcept {
     // Numbers of file systems that headers of Linux 4.18 lack: XFS, F2FS, ZFS, bcachefs, JFS, EROFS.
     constexpr std::uint32_t local[] = {
         EXT4_SUPER_MAGIC, BTRFS_SUPER_MAGIC, TMPFS_MAGIC, RAMFS_MAGIC, OVERLAYFS_SUPER_MAGIC, 0x58465342, 0xF2F52010,
         0x2FC12FC1,       0xCA451A4E,        0x3153464A,  0xE0F5E1E2};
-    return std::find(std::begin(local), std::end(local), static_cast<std::uint32_t>(about.f_type)) != std::end(local);
+    return std::find(std::begin(local), std::end(local), static_cast<std::uint32_t>(file_system_status.f_type)) !=
+           std::end(local);
 }
 
 namespace {
@@ -106,7 +107,7 @@ void destroy_file(File& file) noexcept {
     }
     *link = file.in_bucket;
     files_known.fetch_sub(1, std::memory_order_relaxed);
-    if (file.append.foreign_growth && file.release_reason == nullptr) {
+    if (file.append.has_foreign_growth && file.release_reason == nullptr) {
         file.release_reason = why_grown;
     }
     report_file(file);
@@ -115,7 +116,7 @@ void destroy_file(File& file) noexcept {
     drop_all_pages(file);
     free_page_buckets(file);
     close_direct_descriptors_of(file);
-    file.mode.store(Mode::Gone, std::memory_order_relaxed);
+    file.mode.store(Mode::Unused, std::memory_order_relaxed);
     file.device = 0;
     file.inode = 0;
     file.descriptors = {};
@@ -124,7 +125,7 @@ void destroy_file(File& file) noexcept {
     file.profitability = {};
     file.append = {};
     file.has_posix_locks = false;
-    file.is_inherited = file.has_release_request = file.is_claimed = file.write_through = file.is_watched =
+    file.is_inherited = file.has_release_request = file.is_claimed = file.is_write_through = file.is_watched =
         file.is_shared = false;
     file.mpi_handle = nullptr;
     file.is_retry_planned = false;
@@ -146,17 +147,18 @@ void destroy_file(File& file) noexcept {
     }
 }
 
-File* find_or_create_file(int fd, const struct stat& got, settings::Rule* rule, const char* path,
+File* find_or_create_file(int fd, const struct stat& status, settings::Rule* rule, const char* path,
                           bool only_read) noexcept {
-    File* file = find_locked_file(got.st_dev, got.st_ino);
+    File* file = find_file_in_locked_table(status.st_dev, status.st_ino);
     if (file != nullptr) {
         return file;
     }
-    struct statfs about {};
-    file = rule != nullptr && does_file_system_allow_buffering(fd, about) ? create_file(got, *rule, path, only_read)
-                                                                          : nullptr;
+    struct statfs file_system_status {};
+    file = rule != nullptr && does_file_system_allow_buffering(fd, file_system_status)
+               ? create_file(status, *rule, path, only_read)
+               : nullptr;
     if (file != nullptr) {
-        file->is_local = is_local_file_system(about);
+        file->is_local = is_local_file_system(file_system_status);
     }
     return file;
 }

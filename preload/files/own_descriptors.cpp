@@ -34,7 +34,7 @@ bool release_own_descriptor() noexcept {
 
 void move_own_descriptor(int fd) noexcept {
     const system::Critical critical;
-    const long duplicate = system::high_duplicate(static_cast<int>(fd));
+    const long duplicate = system::duplicate_to_high_descriptor(static_cast<int>(fd));
     if (duplicate < 0) {
         return;
     }
@@ -43,8 +43,8 @@ void move_own_descriptor(int fd) noexcept {
     system::LockGuard lock_guard(state.files_lock);
     from = fd;
     to = static_cast<int>(duplicate);
-    state.report = state.report == from ? to : state.report;
-    state.json_report = state.json_report == from ? to : state.json_report;
+    state.report_fd = state.report_fd == from ? to : state.report_fd;
+    state.json_report_fd = state.json_report_fd == from ? to : state.json_report_fd;
     record_moved_lock_file(from, to);
     for_each_file([](File& file) {
         file.descriptors.direct_read_fd =

@@ -53,7 +53,7 @@ PassThrough::~PassThrough() {
     if (file_->generation == generation_) {
         --file_->active_calls.exclusive_calls;
         if (file_->active_calls.exclusive_calls == 0 && !file_->is_retry_planned &&
-            !state.ended.load(std::memory_order_relaxed)) {
+            !state.has_ended.load(std::memory_order_relaxed)) {
             resume_buffering(*file_);
         }
     }

@@ -23,7 +23,7 @@ namespace sonde::buffer {
 namespace {
 
 /// After a call that the buffer cannot execute, this many calls bypass it before buffering is resumed.
-constexpr std::int32_t short_sleep = 64;
+constexpr std::int32_t calls_until_retry_after_vfork = 64;
 
 bool is_closed_in_child(const File& file) noexcept {
     for (int fd = 0; fd <= highest.load(std::memory_order_relaxed); ++fd) {
@@ -65,7 +65,7 @@ void prepare_child_process(ChildKind kind) noexcept {
                 if (file.mode.load(std::memory_order_relaxed) == Mode::Active) {
                     suspend_buffering(file);
                     file.is_retry_planned = true;
-                    file.calls_until_retry.store(short_sleep, std::memory_order_relaxed);
+                    file.calls_until_retry.store(calls_until_retry_after_vfork, std::memory_order_relaxed);
                 }
             });
             break;
@@ -99,12 +99,12 @@ void resume_after_fork(bool child) noexcept {
                     0;
             }
         }
-        state.few_calls.files = state.few_calls.calls = state.few_calls.bytes = 0;
+        state.few_call_totals.files = state.few_call_totals.calls = state.few_call_totals.bytes = 0;
         clear_summary();
         reset_watching_after_fork();
-        bypass_after_fork();
-        node_locks_after_fork();
-        workers_after_fork();
+        reset_bypass_after_fork();
+        reset_node_locks_after_fork();
+        reset_workers_after_fork();
     } else {
         state.files_lock.unlock();
     }
@@ -130,7 +130,7 @@ void finish_buffering() noexcept {
     if (table == nullptr) {
         return;
     }
-    state.ended.store(true);
+    state.has_ended.store(true);
     constexpr std::int64_t patience_ns = 2'000'000'000;
     if (!has_registered_descriptors() || !state.files_lock.try_lock(patience_ns)) {
         return;
@@ -151,7 +151,7 @@ void finish_buffering() noexcept {
 void read_file_size_limit() noexcept {
     struct rlimit limit {};
     if (raw::call(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, raw::number(&limit)) == 0) {
-        state.size_limit.store(limit.rlim_cur, std::memory_order_relaxed);
+        state.file_size_limit.store(limit.rlim_cur, std::memory_order_relaxed);
     }
 }
 

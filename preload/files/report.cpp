@@ -24,7 +24,7 @@ namespace {
 
 using system::Text;
 
-void append_direction_line(Text& text, const char* name, const TransferCounts& counts) noexcept {
+void append_transfers_line(Text& text, const char* name, const TransferCounts& counts) noexcept {
     text << "  " << name << "  program " << counts.calls << " calls, ";
     text.decimal(counts.bytes / 1000) << " MB -> storage " << counts.storage_calls << " calls, ";
     text.decimal(counts.storage_bytes / 1000) << " MB in ";
@@ -50,15 +50,15 @@ bool report_in_brief(const settings::Rule& rule, const char* path, const Statist
         return false;
     }
     if (why != nullptr) {
-        Text text(state.report);
+        Text text(state.report_fd);
         text << "sonde: " << path << "  left as it was after " << calls << (calls == 1 ? " call: " : " calls: ") << why
              << "\n";
         text.flush();
         return true;
     }
-    state.few_calls.files.fetch_add(1, std::memory_order_relaxed);
-    state.few_calls.calls.fetch_add(calls, std::memory_order_relaxed);
-    state.few_calls.bytes.fetch_add(counted.read.bytes + counted.write.bytes, std::memory_order_relaxed);
+    state.few_call_totals.files.fetch_add(1, std::memory_order_relaxed);
+    state.few_call_totals.calls.fetch_add(calls, std::memory_order_relaxed);
+    state.few_call_totals.bytes.fetch_add(counted.read.bytes + counted.write.bytes, std::memory_order_relaxed);
     return true;
 }
 
@@ -113,7 +113,7 @@ const char* choose_advice(const File& file) noexcept {
         return "The accesses are scattered: the buffer cannot help here. Leave this file out (off), or give it as many "
                "buffers as it has pages.";
     }
-    if (counted.ahead_started >= 8 && counted.ahead_unused * 2 > counted.ahead_started) {
+    if (counted.read_aheads_started >= 8 && counted.read_aheads_unused * 2 > counted.read_aheads_started) {
         return "Most of what was read ahead was not used: set prefetch=0.";
     }
     if (counted.read.calls > 64 && counted.read.consecutive * 2 > counted.read.calls && file.pages.prefetch == 0) {
@@ -125,7 +125,7 @@ const char* choose_advice(const File& file) noexcept {
     return nullptr;
 }
 
-void append_direction_json(Text& text, const char* name, const TransferCounts& counts) noexcept {
+void append_transfers_json(Text& text, const char* name, const TransferCounts& counts) noexcept {
     text << ",\"" << name << "\":{\"calls\":" << counts.calls << ",\"bytes\":" << counts.bytes
          << ",\"storage_calls\":" << counts.storage_calls << ",\"storage_bytes\":" << counts.storage_bytes
          << ",\"storage_s\":";
@@ -141,35 +141,35 @@ void append_direction_json(Text& text, const char* name, const TransferCounts& c
 /// Each process writes one file: <folder>/buffer-<pid>.ndjson.
 void open_json_lines_file() noexcept {
     const long pid = raw::call(SYS_getpid);
-    if (state.json_report >= 0 && state.json_report_pid == pid) {
+    if (state.json_report_fd >= 0 && state.json_report_pid == pid) {
         return;
     }
     Text name;
     name << state.json_report_folder << "/buffer-" << std::int64_t{pid} << ".ndjson" << '\0';
     const long fd = system::open_own_file(name.data(), O_WRONLY | O_CREAT | O_APPEND, 0644);
-    const long high = fd >= 0 ? system::high_duplicate(static_cast<int>(fd)) : -1;
+    const long high = fd >= 0 ? system::duplicate_to_high_descriptor(static_cast<int>(fd)) : -1;
     if (fd >= 0) {
         raw::call(SYS_close, fd);
     }
-    state.json_report = static_cast<int>(high);
-    mark_own_descriptor(state.json_report);
+    state.json_report_fd = static_cast<int>(high);
+    mark_own_descriptor(state.json_report_fd);
     state.json_report_pid = pid;
 }
 
 /// With option auto: returns the chosen settings, or those that would be chosen now.
-BufferChoice choice_of(const File& file) noexcept {
+BufferChoice get_reported_choice(const File& file) noexcept {
     return file.choice.reason != nullptr ? file.choice : choose_settings(file.watch, file.preferred_io_bytes);
 }
 
 void append_choice_json(Text& text, const File& file) noexcept {
-    const BufferChoice choice = choice_of(file);
+    const BufferChoice choice = get_reported_choice(file);
     text << ",\"auto\":{\"buffered\":" << (choice.is_profitable ? "true" : "false")
          << ",\"prefetch\":" << std::uint64_t{choice.prefetch} << ",\"why\":";
     text.json(choice.reason) << "}";
 }
 
 void append_choice(Text& text, const File& file) noexcept {
-    const BufferChoice choice = choice_of(file);
+    const BufferChoice choice = get_reported_choice(file);
     if (choice.is_profitable) {
         text << "  chosen by its first " << std::uint64_t{watched_calls} << " calls: " << std::uint64_t{choice.pages}
              << " buffers of " << std::uint64_t{choice.page_size} << " bytes, " << std::uint64_t{choice.prefetch}
@@ -199,7 +199,7 @@ const char* get_guard_sentence(Guard guard) noexcept {
     return "";
 }
 
-void append_json_head(Text& text, const File& file) noexcept {
+void begin_json_line(Text& text, const File& file) noexcept {
     const Statistics& counted = file.statistics;
     text << "{\"type\":\"buffer\",\"path\":";
     text.json(file.path) << ",\"pattern\":";
@@ -208,14 +208,14 @@ void append_json_head(Text& text, const File& file) noexcept {
                                   << get_guard_name(file.last_guard) << "\",\"open_s\":";
     text.seconds(system::now_ns() - file.opened_ns) << ",\"wait_s\":";
     text.seconds(counted.wait_ns) << ",\"seeks\":" << counted.seeks << ",\"syncs\":" << counted.syncs
-                                  << ",\"ahead_started\":" << counted.ahead_started
-                                  << ",\"ahead_used\":" << counted.ahead_used
-                                  << ",\"behind_started\":" << counted.behind_started
+                                  << ",\"ahead_started\":" << counted.read_aheads_started
+                                  << ",\"ahead_used\":" << counted.read_aheads_used
+                                  << ",\"behind_started\":" << counted.write_behinds_started
                                   << ",\"interrupted\":" << counted.interruptions
                                   << ",\"suspensions\":" << counted.suspensions;
 }
 
-void append_json_tail(Text& text, const char* why, const char* sentence, const Statistics& counted) noexcept {
+void finish_json_line(Text& text, const char* why, const char* sentence, const Statistics& counted) noexcept {
     if (why != nullptr) {
         text << ",\"release_reason\":";
         text.json(why);
@@ -224,31 +224,31 @@ void append_json_tail(Text& text, const char* why, const char* sentence, const S
         text << ",\"advice\":";
         text.json(sentence);
     }
-    append_direction_json(text, "read", counted.read);
-    append_direction_json(text, "write", counted.write);
+    append_transfers_json(text, "read", counted.read);
+    append_transfers_json(text, "write", counted.write);
     text << "}\n";
 }
 
 void write_json_report(const File& file, int fd) noexcept {
     Text text(fd);
-    append_json_head(text, file);
+    begin_json_line(text, file);
     if (file.rule->automatic) {
         append_choice_json(text, file);
     }
-    append_json_tail(text, file.release_reason, choose_advice(file), file.statistics);
+    finish_json_line(text, file.release_reason, choose_advice(file), file.statistics);
     text.flush();
 }
 
-void append_directions(Text& text, const Statistics& counted) noexcept {
+void append_transfer_lines(Text& text, const Statistics& counted) noexcept {
     if (counted.read.calls > 0) {
-        append_direction_line(text, "read ", counted.read);
+        append_transfers_line(text, "read ", counted.read);
     }
     if (counted.write.calls > 0) {
-        append_direction_line(text, "write", counted.write);
+        append_transfers_line(text, "write", counted.write);
     }
 }
 
-void append_sentences(Text& text, const char* before, const char* why, const char* sentence) noexcept {
+void append_reason_and_advice(Text& text, const char* before, const char* why, const char* sentence) noexcept {
     if (why != nullptr) {
         text << before << why << "\n";
     }
@@ -262,19 +262,19 @@ void write_text_report(const File& file, int fd) noexcept {
     const Statistics& counted = file.statistics;
     text << "sonde: " << file.path << "  (" << file.rule->pattern << ": " << std::uint64_t{file.pages.max_pages}
          << " buffers of " << std::uint64_t{file.pages.page_size} << " bytes)\n";
-    append_directions(text, counted);
+    append_transfer_lines(text, counted);
     text << "  was open for ";
     text.decimal((system::now_ns() - file.opened_ns) / 1'000'000) << " s, waited ";
     text.decimal(counted.wait_ns / 1'000'000)
-        << " s; read ahead " << counted.ahead_started << ", used " << counted.ahead_used << "; written behind "
-        << counted.behind_started << "; seeks " << counted.seeks << ", syncs " << counted.syncs << ", interrupted "
-        << counted.interruptions << "\n";
+        << " s; read ahead " << counted.read_aheads_started << ", used " << counted.read_aheads_used
+        << "; written behind " << counted.write_behinds_started << "; seeks " << counted.seeks << ", syncs "
+        << counted.syncs << ", interrupted " << counted.interruptions << "\n";
     append_gain(text, counted, file.profitability.small_call_ns);
     if (file.rule->automatic) {
         append_choice(text, file);
     }
     text << get_guard_sentence(file.last_guard);
-    append_sentences(text, "  no longer buffered: ", file.release_reason, choose_advice(file));
+    append_reason_and_advice(text, "  no longer buffered: ", file.release_reason, choose_advice(file));
     text.flush();
 }
 
@@ -287,30 +287,30 @@ void report_file(File& file) noexcept {
         return;
     }
     add_to_summary(file);
-    if (file.rule->verbose && state.report >= 0 &&
+    if (file.rule->verbose && state.report_fd >= 0 &&
         !report_in_brief(*file.rule, file.path, counted, file.release_reason)) {
-        write_text_report(file, state.report);
+        write_text_report(file, state.report_fd);
     }
     if (state.json_report_folder != nullptr) {
         open_json_lines_file();
-        write_json_report(file, state.json_report);
+        write_json_report(file, state.json_report_fd);
     }
 }
 
 void close_report() noexcept {
-    if (state.report > 2) {
-        unmark_own_descriptor(state.report);
-        raw::call(SYS_close, state.report);
-        state.report = 2;
+    if (state.report_fd > 2) {
+        unmark_own_descriptor(state.report_fd);
+        raw::call(SYS_close, state.report_fd);
+        state.report_fd = 2;
     }
 }
 
 void report_at_end() noexcept {
     const system::Critical critical;
-    if (state.settings == nullptr || state.reported) {
+    if (state.settings == nullptr || state.is_reported) {
         return;
     }
-    state.reported = true;
+    state.is_reported = true;
     if (!state.files_lock.try_lock(1'000'000'000)) {
         return;
     }
@@ -322,11 +322,11 @@ void report_at_end() noexcept {
         1'000'000'000);
     state.files_lock.unlock();
     write_summary();
-    if (const std::uint64_t files = state.few_calls.files.exchange(0)) {
-        Text text(state.report);
+    if (const std::uint64_t files = state.few_call_totals.files.exchange(0)) {
+        Text text(state.report_fd);
         text << "sonde: " << files << (files == 1 ? " other file of" : " other files, each of") << " fewer than "
-             << few_calls << " calls: together " << state.few_calls.calls.exchange(0) << " calls, ";
-        text.decimal(state.few_calls.bytes.exchange(0) / 1000)
+             << few_calls << " calls: together " << state.few_call_totals.calls.exchange(0) << " calls, ";
+        text.decimal(state.few_call_totals.bytes.exchange(0) / 1000)
             << " MB (the option verbose in IOBUF_PARAMS tells of each)\n";
         text.flush();
     }
@@ -336,9 +336,9 @@ void report_at_end() noexcept {
     }
     // Prints only in processes with files that could match, because a job also starts many small programs.
     verbose = verbose && state.has_uncovered_files.load(std::memory_order_relaxed);
-    for (std::size_t i = 0; verbose && state.report >= 0 && i < state.settings->count; ++i) {
+    for (std::size_t i = 0; verbose && state.report_fd >= 0 && i < state.settings->count; ++i) {
         if (state.settings->rules[i].match_count == 0) {
-            Text text(state.report);
+            Text text(state.report_fd);
             text << "sonde: the pattern \"" << state.settings->rules[i].pattern
                  << "\" matched no file of this program.\n";
             text.flush();

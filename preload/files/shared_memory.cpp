@@ -35,11 +35,11 @@ bool read_identity(int fd, FileIdentity& file) noexcept {
         }
         return true;
     }
-    struct stat got {};
-    if (raw::call(SYS_fstat, fd, raw::number(&got)) != 0) {
+    struct stat fstat_status {};
+    if (raw::call(SYS_fstat, fd, raw::number(&fstat_status)) != 0) {
         return false;
     }
-    file = {got.st_dev, got.st_ino, 0, 0};
+    file = {fstat_status.st_dev, fstat_status.st_ino, 0, 0};
     return true;
 }
 
@@ -93,7 +93,7 @@ void record_range_lock(int fd) noexcept {
     }
 }
 
-void shared_memory_after_fork(bool child) noexcept {
+void check_shared_memory_after_fork(bool child) noexcept {
     if (child) {
         mapped_lock.reset();
     }

@@ -12,6 +12,6 @@ void record_shared_map(int fd) noexcept;
 void record_range_lock(int fd) noexcept;
 /// In both processes after a fork. A parent goes on when the memory has a name: ranks of MPI share such memory, and
 /// what they fork becomes another program mostly.
-void shared_memory_after_fork(bool child) noexcept;
+void check_shared_memory_after_fork(bool child) noexcept;
 
 }  // namespace sonde::buffer

@@ -15,11 +15,11 @@
 
 namespace sonde::buffer {
 
-void start(const StorageCalls& below, settings::Settings& settings, int report, const char* lines) noexcept {
+void start_buffering(const StorageCalls& below, settings::Settings& settings, int report, const char* lines) noexcept {
     state.storage = below;
     state.settings = &settings;
     state.is_verifying = settings.stage == settings::Stage::Verify;
-    state.report = report;
+    state.report_fd = report;
     mark_own_descriptor(report);
     state.json_report_folder = lines;
     if (table == nullptr) {
@@ -27,8 +27,8 @@ void start(const StorageCalls& below, settings::Settings& settings, int report, 
         table = static_cast<std::atomic<Description*>*>(system::map_bytes(sizeof(*table) * max_descriptors, true));
     }
     start_candidates();
-    install_workers();
-    install_lease_breaks();
+    install_worker_starter();
+    install_lease_break_handler();
     struct sysinfo machine {};
     std::uint64_t share = settings.limits.memory;
     if (raw::call(SYS_sysinfo, raw::number(&machine)) == 0) {
@@ -36,7 +36,7 @@ void start(const StorageCalls& below, settings::Settings& settings, int report, 
             (static_cast<std::uint64_t>(machine.freeram) + machine.bufferram) * machine.mem_unit;
         share = std::max<std::uint64_t>(available / 4, 16U << 20U);
     }
-    state.memory_most.store(std::min(settings.limits.memory, share), std::memory_order_relaxed);
+    state.max_memory_bytes.store(std::min(settings.limits.memory, share), std::memory_order_relaxed);
     read_file_size_limit();
     start_bypass();
 }

@@ -8,6 +8,6 @@ namespace sonde::buffer {
 
 /// Before anything else. `report` is a descriptor for reports to people, or -1; `lines` a folder that receives the same
 /// as JSON, one file a process, or null.
-void start(const StorageCalls& below, settings::Settings& settings, int report, const char* lines) noexcept;
+void start_buffering(const StorageCalls& below, settings::Settings& settings, int report, const char* lines) noexcept;
 
 }  // namespace sonde::buffer

@@ -36,9 +36,9 @@ void* wait_for_lease_breaks(void*) noexcept {
     while (!lease_thread.is_ending.load(std::memory_order_relaxed)) {
         siginfo_t info{};
         const timespec limit{lease_check_interval_ns / 1'000'000'000, lease_check_interval_ns % 1'000'000'000};
-        const long got = raw::call(SYS_rt_sigtimedwait, raw::number(&awaited), raw::number(&info), raw::number(&limit),
-                                   sizeof(awaited));
-        lease_thread.handle_break(got == lease_signal ? info.si_fd : -1);
+        const long signal_number = raw::call(SYS_rt_sigtimedwait, raw::number(&awaited), raw::number(&info),
+                                             raw::number(&limit), sizeof(awaited));
+        lease_thread.handle_break(signal_number == lease_signal ? info.si_fd : -1);
     }
     lease_thread.lock.lock();
     lease_thread.thread_id = 0;
@@ -88,7 +88,7 @@ void end_lease_thread() noexcept {
     wait_for_thread_end(number);
 }
 
-void lease_thread_after_fork() noexcept {
+void reset_lease_thread_after_fork() noexcept {
     lease_thread.lock.reset();
     lease_thread.change_condition.reset();
     lease_thread.thread_id = 0;

@@ -16,6 +16,6 @@ int start_lease_thread() noexcept;
 bool has_lease_thread() noexcept;
 /// Ends the thread and prevents a new one. Waits briefly for its end. No lease may be held.
 void end_lease_thread() noexcept;
-void lease_thread_after_fork() noexcept;
+void reset_lease_thread_after_fork() noexcept;
 
 }  // namespace sonde::buffer

@@ -28,7 +28,7 @@ constinit std::atomic<std::uint16_t> leased_names[leased_name_slots];
 
 std::atomic<std::uint16_t>& find_leased_name_counter(const char* path) noexcept {
     const char* slash = std::strrchr(path, '/');
-    return leased_names[(system::hash_of(slash != nullptr ? slash + 1 : path) >> 32U) % leased_name_slots];
+    return leased_names[(system::compute_hash(slash != nullptr ? slash + 1 : path) >> 32U) % leased_name_slots];
 }
 
 /// Makes the kernel notify `thread` of a lease break.
@@ -104,7 +104,7 @@ const char* establish_guard(File& file) noexcept {
     }
     const settings::Rule& rule = *file.rule;
     // A second descriptor with O_DIRECT would break the lease.
-    const bool could_lease = file.is_local && !file.is_shared && !rule.direct && state.settings->limits.leases;
+    const bool could_lease = file.is_local && !file.is_shared && !rule.direct && state.settings->limits.uses_leases;
     const int error = !could_lease ? EINVAL : state.settings->limits.threads > 0 ? take_lease(file) : ESRCH;
     if (error == 0) {
         return nullptr;
@@ -123,7 +123,7 @@ void release_lease(File& file) noexcept {
         return;
     }
     const long error = raw::call(SYS_fcntl, file.lease.fd, F_SETLEASE, F_UNLCK);
-    file.lease.lost |= error == -EAGAIN;  // the kernel took it: the process was stopped for too long
+    file.lease.is_lost |= error == -EAGAIN;  // the kernel took it: the process was stopped for too long
     forget_lease(file);
 }
 

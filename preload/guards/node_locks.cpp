@@ -54,7 +54,7 @@ int open_lock_file_once() noexcept {
         const long fd = open_lock_file();
         state.cannot_detect_others = fd < 0;
         if (fd >= 0) {
-            lock_file = system::high_duplicate(static_cast<int>(fd));
+            lock_file = system::duplicate_to_high_descriptor(static_cast<int>(fd));
             raw::call(SYS_close, fd);
             mark_own_descriptor(lock_file);
         }
@@ -129,12 +129,12 @@ bool close_node_locks() noexcept {
     }
     unmark_own_descriptor(lock_file);
     raw::call(SYS_close, lock_file);
-    lock_file = -1;  // and stays so, because it was tried
+    lock_file = -1;  // is_open_attempted stays true, so no later call opens the file again
     return true;
 }
 
 /// The locks stay with the parent's open file description; the child opens its own.
-void node_locks_after_fork() noexcept {
+void reset_node_locks_after_fork() noexcept {
     lock_file_lock.reset();
     if (lock_file >= 0) {
         unmark_own_descriptor(lock_file);

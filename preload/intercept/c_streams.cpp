@@ -40,11 +40,11 @@ bool is_mode_enlargeable(const char* mode) noexcept {
 }
 
 /// The rule for it, or nullptr.
-const settings::Rule* rule_of_stream(int fd, const char* path) noexcept {
+const settings::Rule* find_rule_of_stream(int fd, const char* path) noexcept {
     char absolute[1024];
-    const settings::Rule* rule = buffer::rule_of(*registry.settings, fd, path, absolute);
-    struct stat got {};
-    const bool regular = raw::call(SYS_fstat, fd, raw::number(&got)) == 0 && S_ISREG(got.st_mode);
+    const settings::Rule* rule = buffer::find_rule_of_descriptor(*registry.settings, fd, path, absolute);
+    struct stat status {};
+    const bool regular = raw::call(SYS_fstat, fd, raw::number(&status)) == 0 && S_ISREG(status.st_mode);
     return rule != nullptr && rule->only_stdio_access && regular ? rule : nullptr;
 }
 
@@ -72,7 +72,7 @@ bool enlarge_stream_buffer(FILE* stream, const char* path, const char* mode) noe
     const int saved_errno = errno;
     const system::Critical critical;
     bool done = false;
-    if (const settings::Rule* rule = rule_of_stream(fileno(stream), path)) {
+    if (const settings::Rule* rule = find_rule_of_stream(fileno(stream), path)) {
         system::LockGuard lock_guard(registry.lock);
         if (const EnlargedStream* again = find_stream_slot(stream)) {  // freopen()
             return setvbuf(stream, static_cast<char*>(again->buffer), _IOFBF, again->bytes) == 0;
@@ -133,7 +133,7 @@ void write_out_streams() noexcept {
     errno = saved_errno;
 }
 
-void c_streams_after_fork() noexcept {
+void reset_c_streams_after_fork() noexcept {
     registry.lock.reset();
 }
 

@@ -35,6 +35,6 @@ class ClosingStream {
 /// Flushes these streams before fork(); otherwise both processes would write their content when they end.
 void write_out_streams() noexcept;
 /// In the child of a fork.
-void c_streams_after_fork() noexcept;
+void reset_c_streams_after_fork() noexcept;
 
 }  // namespace sonde::intercept

@@ -100,23 +100,23 @@ using Attributes = const posix_spawnattr_t*;
     X(off64_t, __lseek, (int fd, off64_t offset, int whence))
 
 #define SONDE_CALLS_STATUS(X)                                                                          \
-    X(int, stat, (sonde::Path path, struct stat * got))                                                \
-    X(int, stat64, (sonde::Path path, struct stat * got))                                              \
-    X(int, lstat, (sonde::Path path, struct stat * got))                                               \
-    X(int, lstat64, (sonde::Path path, struct stat * got))                                             \
-    X(int, fstat, (int fd, struct stat* got))                                                          \
-    X(int, fstat64, (int fd, struct stat* got))                                                        \
-    X(int, fstatat, (int dirfd, sonde::Path path, struct stat* got, int flags))                        \
-    X(int, fstatat64, (int dirfd, sonde::Path path, struct stat* got, int flags))                      \
-    X(int, __xstat, (int version, sonde::Path path, struct stat* got))                                 \
-    X(int, __xstat64, (int version, sonde::Path path, struct stat* got))                               \
-    X(int, __lxstat, (int version, sonde::Path path, struct stat* got))                                \
-    X(int, __lxstat64, (int version, sonde::Path path, struct stat* got))                              \
-    X(int, __fxstat, (int version, int fd, struct stat* got))                                          \
-    X(int, __fxstat64, (int version, int fd, struct stat* got))                                        \
-    X(int, __fxstatat, (int version, int dirfd, sonde::Path path, struct stat* got, int flags))        \
-    X(int, __fxstatat64, (int version, int dirfd, sonde::Path path, struct stat* got, int flags))      \
-    X(int, statx, (int dirfd, sonde::Path path, int flags, unsigned mask, struct statx* got))          \
+    X(int, stat, (sonde::Path path, struct stat * status))                                             \
+    X(int, stat64, (sonde::Path path, struct stat * status))                                           \
+    X(int, lstat, (sonde::Path path, struct stat * status))                                            \
+    X(int, lstat64, (sonde::Path path, struct stat * status))                                          \
+    X(int, fstat, (int fd, struct stat* status))                                                       \
+    X(int, fstat64, (int fd, struct stat* status))                                                     \
+    X(int, fstatat, (int dirfd, sonde::Path path, struct stat* status, int flags))                     \
+    X(int, fstatat64, (int dirfd, sonde::Path path, struct stat* status, int flags))                   \
+    X(int, __xstat, (int version, sonde::Path path, struct stat* status))                              \
+    X(int, __xstat64, (int version, sonde::Path path, struct stat* status))                            \
+    X(int, __lxstat, (int version, sonde::Path path, struct stat* status))                             \
+    X(int, __lxstat64, (int version, sonde::Path path, struct stat* status))                           \
+    X(int, __fxstat, (int version, int fd, struct stat* status))                                       \
+    X(int, __fxstat64, (int version, int fd, struct stat* status))                                     \
+    X(int, __fxstatat, (int version, int dirfd, sonde::Path path, struct stat* status, int flags))     \
+    X(int, __fxstatat64, (int version, int dirfd, sonde::Path path, struct stat* status, int flags))   \
+    X(int, statx, (int dirfd, sonde::Path path, int flags, unsigned mask, struct statx* status))       \
     X(int, truncate, (sonde::Path path, off64_t bytes))                                                \
     X(int, truncate64, (sonde::Path path, off64_t bytes))                                              \
     X(int, ftruncate, (int fd, off64_t bytes))                                                         \

@@ -19,7 +19,8 @@ constexpr unsigned close_range_unshare = 1U << 1U;
 constexpr unsigned close_range_cloexec = 1U << 2U;
 
 int get_highest_descriptor() noexcept {
-    return std::max({buffer::highest_descriptor(), buffer::highest_candidate(), trace::highest_descriptor()});
+    return std::max({buffer::get_highest_registered_descriptor(), buffer::find_highest_candidate(),
+                     trace::get_highest_traced_descriptor()});
 }
 
 template <class Real>
@@ -44,7 +45,7 @@ int close_descriptor(int fd, Real real) {
         trace::record_close(fd, began);
         return done;
     }
-    if (buffer::candidate_state(fd) != buffer::pass_through && !intercept::is_in_vfork_child()) {
+    if (buffer::get_candidate_state(fd) != buffer::pass_through && !intercept::is_in_vfork_child()) {
         buffer::forget_candidate(fd);
     }
     return real();

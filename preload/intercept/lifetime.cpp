@@ -40,14 +40,14 @@ ssize_t real_pwrite(int fd, const void* data, std::size_t bytes, off64_t offset)
 }
 
 void open_report() noexcept {
-    const long duplicate = system::high_duplicate(static_cast<int>(2));
+    const long duplicate = system::duplicate_to_high_descriptor(static_cast<int>(2));
     report_descriptor = duplicate >= 0 ? static_cast<int>(duplicate) : -1;
 }
 
 void buffer_standard_output() noexcept {
-    struct stat got {};
-    if (library_settings->standard_output_bytes == 0 || raw::call(SYS_fstat, 1, raw::number(&got)) != 0 ||
-        !S_ISREG(got.st_mode)) {
+    struct stat status {};
+    if (library_settings->standard_output_bytes == 0 || raw::call(SYS_fstat, 1, raw::number(&status)) != 0 ||
+        !S_ISREG(status.st_mode)) {
         return;
     }
     auto* buffer = static_cast<char*>(system::map_bytes(library_settings->standard_output_bytes));
@@ -58,7 +58,7 @@ void buffer_standard_output() noexcept {
 
 std::size_t read_trace_event_limit() noexcept {
     std::uint64_t events = 0;
-    const char* text = variable("SONDE_TRACE_EVENTS");
+    const char* text = get_initial_variable("SONDE_TRACE_EVENTS");
     return text != nullptr && settings::read_size(text, std::strlen(text), events) ? events : 65536;
 }
 
@@ -67,7 +67,7 @@ void start_buffer() noexcept {
     if (library_settings == nullptr) {
         return;
     }
-    for (std::size_t i = 0; i < library_settings->count && variable("IOBUF_VERBOSE") != nullptr; ++i) {
+    for (std::size_t i = 0; i < library_settings->count && get_initial_variable("IOBUF_VERBOSE") != nullptr; ++i) {
         library_settings->rules[i].is_brief = !library_settings->rules[i].verbose;
         library_settings->rules[i].verbose = true;
     }
@@ -82,8 +82,8 @@ void start_buffer() noexcept {
             0;  // ThreadSanitizer does not know our threads, and the program would not end
     }
     buffer::single_threaded = static_cast<const char*>(dlsym(RTLD_DEFAULT, "__libc_single_threaded"));
-    buffer::start({.pread = real_pread, .pwrite = real_pwrite}, *library_settings, report_descriptor,
-                  variable("SONDE_IOBUF_LINES"));
+    buffer::start_buffering({.pread = real_pread, .pwrite = real_pwrite}, *library_settings, report_descriptor,
+                            get_initial_variable("SONDE_IOBUF_LINES"));
     start_c_streams(*library_settings);
     buffer_standard_output();
 }
@@ -91,7 +91,7 @@ void start_buffer() noexcept {
 __attribute__((constructor)) void initialize_library() {
     const int saved_errno = errno;
     record_memory_owner();
-    look_up_early();
+    look_up_functions_early();
     next_vfork = dlsym(RTLD_NEXT, "vfork");
     // A program with more rights than its caller (setuid, file capabilities): the caller's variables name no files
     // here. With another libc than glibc (musl), nothing but passing on is certain.
@@ -99,14 +99,14 @@ __attribute__((constructor)) void initialize_library() {
         errno = saved_errno;
         return;
     }
-    if (const char* folder = variable("SONDE_TRACE")) {
-        trace::start(folder, read_trace_event_limit());
+    if (const char* folder = get_initial_variable("SONDE_TRACE")) {
+        trace::start_tracing(folder, read_trace_event_limit());
     } else {
         start_buffer();
     }
     if (trace::is_tracing() || buffer::table != nullptr) {
         __register_atfork(
-            prepare_fork, [] { after_fork(false); }, [] { after_fork(true); }, __dso_handle);
+            prepare_fork, [] { finish_fork(false); }, [] { finish_fork(true); }, __dso_handle);
         // without it quick_exit() loses what a plain _exit() does not
         __cxa_at_quick_exit([](void*) { flush_at_process_end(); }, __dso_handle);
     }
@@ -132,15 +132,15 @@ void prepare_fork() noexcept {
     }
 }
 
-void after_fork(bool child) noexcept {
+void finish_fork(bool child) noexcept {
     if (child) {
         record_memory_owner();
         buffer::close_report();  // else a child that lives on keeps the pipe of its parent's standard error open
-        c_streams_after_fork();
+        reset_c_streams_after_fork();
     }
     if (buffer::table != nullptr) {
         buffer::resume_after_fork(child);
-        buffer::shared_memory_after_fork(child);
+        buffer::check_shared_memory_after_fork(child);
     }
     if (child && trace::is_tracing()) {
         trace::restart_trace_in_child();
@@ -149,7 +149,7 @@ void after_fork(bool child) noexcept {
 
 void flush_before_exec() noexcept {
     if (trace::is_tracing() && !is_in_vfork_child()) {
-        trace::write_out();
+        trace::write_trace();
     }
 }
 
@@ -163,7 +163,7 @@ void flush_at_process_end() noexcept {
         buffer::report_at_end();
     }
     if (trace::is_tracing()) {
-        trace::write_out();
+        trace::write_trace();
     }
     errno = saved_errno;
 }

@@ -5,7 +5,7 @@
 namespace sonde::intercept {
 
 void prepare_fork() noexcept;
-void after_fork(bool child) noexcept;
+void finish_fork(bool child) noexcept;
 /// Flushes all data before exec(), which discards the memory of the process.
 void flush_before_exec() noexcept;
 /// Flushes all data before the process ends without destructors.

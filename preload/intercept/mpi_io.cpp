@@ -20,10 +20,10 @@ struct MpiOpenCall {
         ino_t inode;
         bool is_data_file;  ///< not one that MPI-IO has for itself, such as the one with the offset that ranks share
     };
-    static constexpr int most = 8;
+    static constexpr int max_files = 8;
     const char* name;  ///< as given to MPI_File_open; nullptr for other calls
     MpiOpenCall* enclosing_call;
-    OpenedFile files[most];
+    OpenedFile files[max_files];
     int count = 0;
 };
 constinit thread_local MpiOpenCall* current_mpi_open __attribute__((tls_model("initial-exec"))) = nullptr;
@@ -36,12 +36,12 @@ const char* strip_path_and_driver(const char* path) noexcept {
 }
 
 bool read_identity(int fd, dev_t& device, ino_t& inode) noexcept {
-    struct stat got {};
-    if (raw::call(SYS_fstat, fd, raw::number(&got)) != 0 || !S_ISREG(got.st_mode)) {
+    struct stat status {};
+    if (raw::call(SYS_fstat, fd, raw::number(&status)) != 0 || !S_ISREG(status.st_mode)) {
         return false;
     }
-    device = got.st_dev;
-    inode = got.st_ino;
+    device = status.st_dev;
+    inode = status.st_ino;
     return true;
 }
 
@@ -200,7 +200,7 @@ bool is_left_to_mpi_io(int fd, int flags, const char* path) noexcept {
     const bool is_the_file =
         current_mpi_open->name != nullptr && path != nullptr &&
         std::strcmp(strip_path_and_driver(path), strip_path_and_driver(current_mpi_open->name)) == 0;
-    if (current_mpi_open->count < MpiOpenCall::most) {
+    if (current_mpi_open->count < MpiOpenCall::max_files) {
         current_mpi_open->files[current_mpi_open->count++] = {fd, flags, device, inode, is_the_file};
     }
     return true;

@@ -64,35 +64,35 @@ constinit void* next_functions[static_cast<unsigned>(FunctionId::count)] = {};
 
 void* look_up_next_function(FunctionId name) noexcept {
     const int saved_errno = errno;
-    void* got = dlsym(RTLD_NEXT, names[static_cast<unsigned>(name)]);
+    void* function = dlsym(RTLD_NEXT, names[static_cast<unsigned>(name)]);
     errno = saved_errno;
-    if (got == nullptr) {
+    if (function == nullptr) {
         return choose_fallback_function(name);  // not kept: a library that is loaded later may bring it
     }
-    __atomic_store_n(&next_functions[static_cast<unsigned>(name)], got, __ATOMIC_RELAXED);
-    return got;
+    __atomic_store_n(&next_functions[static_cast<unsigned>(name)], function, __ATOMIC_RELAXED);
+    return function;
 }
 
 void* look_up_in_caller_libraries(const char* name, const void* caller) noexcept {
     const int saved_errno = errno;
-    void* got = dlsym(RTLD_NEXT, name);
+    void* function = dlsym(RTLD_NEXT, name);
     Dl_info object{};
-    if (got == nullptr && dladdr(caller, &object) != 0) {
+    if (function == nullptr && dladdr(caller, &object) != 0) {
         if (void* handle = dlopen(object.dli_fname, RTLD_LAZY | RTLD_NOLOAD)) {
-            got = dlsym(handle, name);  // the object and what it was linked with
+            function = dlsym(handle, name);  // the object and what it was linked with
             dlclose(handle);
         }
     }
     errno = saved_errno;
-    return got;
+    return function;
 }
 
 void* look_up_next_function_of_caller(FunctionId name, const void* caller) noexcept {
-    void* const got = look_up_in_caller_libraries(names[static_cast<unsigned>(name)], caller);
-    return got != nullptr ? got : reinterpret_cast<void*>(&fail_with_enosys);
+    void* const function = look_up_in_caller_libraries(names[static_cast<unsigned>(name)], caller);
+    return function != nullptr ? function : reinterpret_cast<void*>(&fail_with_enosys);
 }
 
-void look_up_early() noexcept {
+void look_up_functions_early() noexcept {
     constexpr FunctionId requested[] = {
         FunctionId::call_open,        FunctionId::call_open64,  FunctionId::call_openat,  FunctionId::call_close,
         FunctionId::call_read,        FunctionId::call_pread64, FunctionId::call_write,   FunctionId::call_pwrite64,

@@ -23,7 +23,7 @@ void* look_up_next_function_of_caller(FunctionId name, const void* caller) noexc
 void* look_up_in_caller_libraries(const char* name, const void* caller) noexcept;
 /// Looks up at start the functions that a program may first call where a lookup is not allowed: in a signal handler, in
 /// the child of vfork, while a thread ends.
-void look_up_early() noexcept;
+void look_up_functions_early() noexcept;
 
 template <class Function>
 inline Function* next_function(FunctionId name, Function*) noexcept {

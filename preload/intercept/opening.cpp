@@ -13,13 +13,14 @@ bool find_inode_of_path(int dirfd, const char* path, bool follow_stream, dev_t& 
     if (path == nullptr || !buffer::has_registered_descriptors()) {
         return false;
     }
-    struct stat got {};
+    struct stat status {};
     const long flags = AT_NO_AUTOMOUNT | AT_EMPTY_PATH | (follow_stream ? 0 : AT_SYMLINK_NOFOLLOW);
-    if (raw::call(SYS_newfstatat, dirfd, raw::number(path), raw::number(&got), flags) != 0 || !S_ISREG(got.st_mode)) {
+    if (raw::call(SYS_newfstatat, dirfd, raw::number(path), raw::number(&status), flags) != 0 ||
+        !S_ISREG(status.st_mode)) {
         return false;
     }
-    device = got.st_dev;
-    inode = got.st_ino;
+    device = status.st_dev;
+    inode = status.st_ino;
     return true;
 }
 

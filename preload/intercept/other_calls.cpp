@@ -25,7 +25,7 @@ __attribute__((noinline)) int sync_buffered(int fd, Real real) {
 
 template <class Real>
 int sync_descriptor(int fd, Real real) {
-    if (buffer::candidate_state(fd) == buffer::not_examined && buffer::counts_calls(fd)) [[unlikely]] {
+    if (buffer::get_candidate_state(fd) == buffer::not_examined && buffer::counts_calls(fd)) [[unlikely]] {
         buffer::flush_to_kernel(fd);
     }
     if (buffer::is_watched_descriptor(fd)) [[unlikely]] {
@@ -70,14 +70,14 @@ ssize_t copy_between_descriptors(int in, const off64_t* in_at, int out, const of
         const off64_t from = in_at != nullptr ? *in_at : trace::current_offset;
         const off64_t to = out_at != nullptr ? *out_at : trace::current_offset;
         const std::uint64_t began = system::ticks();
-        const ssize_t got = real();
+        const ssize_t result = real();
         if (reads) {
-            trace::record_transfer(in, Kind::Read, bytes, got, from, nullptr, began);
+            trace::record_transfer(in, Kind::Read, bytes, result, from, nullptr, began);
         }
         if (writes) {
-            trace::record_transfer(out, Kind::Write, bytes, got, to, nullptr, began);
+            trace::record_transfer(out, Kind::Write, bytes, result, to, nullptr, began);
         }
-        return got;
+        return result;
     }
     const buffer::PassThrough source(in);
     const buffer::PassThrough target(out);
@@ -115,9 +115,9 @@ void prepare_mapping(int fd, int protection, int flags) noexcept {
     if (buffer::is_watched_descriptor(fd)) [[unlikely]] {
         buffer::release_file_of_descriptor(fd, "mapped into memory");
     } else if (buffer::unguarded_files.load(std::memory_order_relaxed) != 0) [[unlikely]] {
-        struct stat got {};
-        if (raw::call(SYS_fstat, fd, raw::number(&got)) == 0) {
-            buffer::release_file_of_inode(got.st_dev, got.st_ino, "mapped into memory");
+        struct stat status {};
+        if (raw::call(SYS_fstat, fd, raw::number(&status)) == 0) {
+            buffer::release_file_of_inode(status.st_dev, status.st_ino, "mapped into memory");
         }
     }
 }

@@ -16,7 +16,7 @@ extern "C" char** environ;
 
 namespace sonde::intercept {
 
-const char* variable(const char* name) noexcept {
+const char* get_initial_variable(const char* name) noexcept {
     const std::size_t length = std::strlen(name);
     for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
         if (std::strncmp(*entry, name, length) == 0 && (*entry)[length] == '=' && (*entry)[length + 1] != 0) {
@@ -41,12 +41,12 @@ constexpr const char* site_file = "/etc/sonde/iobuf.conf";
 /// Only root may have written the settings of the site. A site without them is the usual case.
 bool is_site_file(long fd) noexcept {
     constexpr uid_t unmapped = 65534;  // root, as seen in a user namespace (bwrap) without root: no fault of the site
-    struct stat got {};
-    if (fd < 0 || raw::call(SYS_fstat, fd, raw::number(&got)) != 0) {
+    struct stat status {};
+    if (fd < 0 || raw::call(SYS_fstat, fd, raw::number(&status)) != 0) {
         return false;
     }
-    const bool safe = S_ISREG(got.st_mode) && got.st_uid == 0 && (got.st_mode & (S_IWGRP | S_IWOTH)) == 0;
-    if (!safe && got.st_uid != unmapped) {
+    const bool safe = S_ISREG(status.st_mode) && status.st_uid == 0 && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+    if (!safe && status.st_uid != unmapped) {
         print_warning("/etc/sonde/iobuf.conf is not used: it must be a file that only root can write.");
     }
     return safe;
@@ -62,21 +62,21 @@ void read_settings_file(const char* path) noexcept {
         }
         return;
     }
-    constexpr std::size_t most = 65536;
-    auto* text = static_cast<char*>(system::map_bytes(most));
-    long got = -1;
+    constexpr std::size_t max_bytes = 65536;
+    auto* text = static_cast<char*>(system::map_bytes(max_bytes));
+    long bytes_read = -1;
     std::size_t length = 0;
-    while (fd >= 0 && text != nullptr && length < most - 1) {
-        got = raw::call(SYS_read, fd, raw::number(text + length), static_cast<long>(most - 1 - length));
-        if (got <= 0) {
+    while (fd >= 0 && text != nullptr && length < max_bytes - 1) {
+        bytes_read = raw::call(SYS_read, fd, raw::number(text + length), static_cast<long>(max_bytes - 1 - length));
+        if (bytes_read <= 0) {
             break;
         }
-        length += static_cast<std::size_t>(got);
+        length += static_cast<std::size_t>(bytes_read);
     }
     if (fd >= 0) {
         raw::call(SYS_close, fd);
     }
-    if (fd < 0 || got < 0) {
+    if (fd < 0 || bytes_read < 0) {
         print_warning(of_site ? "/etc/sonde/iobuf.conf cannot be read; nothing of it is used."
                               : "the settings file named by SONDE_IOBUF_FILE cannot be read; nothing of it is used.");
         return;
@@ -85,13 +85,13 @@ void read_settings_file(const char* path) noexcept {
 }
 
 bool is_set_to(const char* name, const char* value) noexcept {
-    const char* text = variable(name);
+    const char* text = get_initial_variable(name);
     return text != nullptr && std::strcmp(text, value) == 0;
 }
 
 /// Copies `text`, because some programs write their title over the environment. Null when it is absent or does not fit.
 template <std::size_t Size>
-const char* copy_of(char (&to)[Size], const char* text) noexcept {
+const char* copy_text(char (&to)[Size], const char* text) noexcept {
     const std::size_t length = text != nullptr ? std::strlen(text) : Size;
     if (length >= Size) {
         return nullptr;
@@ -109,11 +109,12 @@ void describe_process() noexcept {
         raw::call(SYS_readlinkat, AT_FDCWD, raw::number("/proc/self/exe"), raw::number(program), sizeof(program) - 1);
     process_settings.program = length > 0 ? program : nullptr;
     for (const char* name : {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID"}) {
-        process_settings.job = process_settings.job != nullptr ? process_settings.job : copy_of(job, variable(name));
+        process_settings.job =
+            process_settings.job != nullptr ? process_settings.job : copy_text(job, get_initial_variable(name));
     }
-    process_settings.summary = copy_of(summary, variable("SONDE_IOBUF_SUMMARY"));
+    process_settings.summary = copy_text(summary, get_initial_variable("SONDE_IOBUF_SUMMARY"));
     for (const char* name : {"SLURM_PROCID", "PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK"}) {
-        process_settings.is_first_rank &= variable(name) == nullptr || is_set_to(name, "0");
+        process_settings.is_first_rank &= get_initial_variable(name) == nullptr || is_set_to(name, "0");
     }
 }
 
@@ -124,7 +125,7 @@ void choose_stage() noexcept {
         process_settings.stage = settings::Stage::Verify;
     } else if (counts) {
         process_settings.stage = settings::Stage::Count;
-    } else if (variable("SONDE_IOBUF") != nullptr) {
+    } else if (get_initial_variable("SONDE_IOBUF") != nullptr) {
         print_warning("SONDE_IOBUF is off, count or verify; another value has no effect.");
     }
     for (std::size_t i = 0; i < process_settings.count && counts; ++i) {
@@ -138,8 +139,8 @@ void choose_stage() noexcept {
 }  // namespace
 
 settings::Settings* read_settings() noexcept {
-    const char* params = variable("IOBUF_PARAMS");
-    const char* file = variable("SONDE_IOBUF_FILE");
+    const char* params = get_initial_variable("IOBUF_PARAMS");
+    const char* file = get_initial_variable("SONDE_IOBUF_FILE");
     const bool has_stage = is_set_to("SONDE_IOBUF", "count") || is_set_to("SONDE_IOBUF", "verify");
     const bool has_settings = params != nullptr || file != nullptr || has_stage ||
                               raw::call(SYS_faccessat, AT_FDCWD, raw::number(site_file), F_OK) == 0;

@@ -8,7 +8,7 @@ namespace sonde::intercept {
 
 /// The environment as it was given: a program may have replaced getenv, or not have started yet. Null when it is not
 /// set or empty.
-const char* variable(const char* name) noexcept;
+const char* get_initial_variable(const char* name) noexcept;
 
 /// Returns the settings; null if this process buffers and counts nothing. Reports wrong settings on standard error.
 settings::Settings* read_settings() noexcept;

@@ -44,9 +44,9 @@ struct ArgumentList {
     std::size_t bytes = 0;
     char** environment = nullptr;
 
-    ArgumentList(const char* first, va_list variable, bool with_environment) noexcept {
+    ArgumentList(const char* first, va_list variable_arguments, bool with_environment) noexcept {
         va_list counted;
-        va_copy(counted, variable);
+        va_copy(counted, variable_arguments);
         std::size_t count = 1;
         for (const char* argument = first; argument != nullptr && count < max_arguments;
              argument = va_arg(counted, const char*)) {
@@ -54,22 +54,22 @@ struct ArgumentList {
         }
         va_end(counted);
         bytes = count * sizeof(char*);
-        list = static_cast<char**>(system_memory(bytes));
+        list = static_cast<char**>(allocate_from_system(bytes));
         std::size_t index = 0;
         const char* argument = first;
         for (; list != nullptr && index + 1 < count; ++index) {
             list[index] = const_cast<char*>(argument);
-            argument = va_arg(variable, const char*);
+            argument = va_arg(variable_arguments, const char*);
         }
-        environment = with_environment && list != nullptr ? va_arg(variable, char**) : nullptr;
+        environment = with_environment && list != nullptr ? va_arg(variable_arguments, char**) : nullptr;
     }
-    static void* system_memory(std::size_t bytes) noexcept;
+    static void* allocate_from_system(std::size_t bytes) noexcept;
     ~ArgumentList();
     ArgumentList(const ArgumentList&) = delete;
     ArgumentList& operator=(const ArgumentList&) = delete;
 };
 
-void* ArgumentList::system_memory(std::size_t bytes) noexcept {
+void* ArgumentList::allocate_from_system(std::size_t bytes) noexcept {
     return sonde::system::map_bytes(bytes);
 }
 
@@ -96,7 +96,7 @@ pid_t wrap___fork(void) {
 pid_t wrap__Fork(void) {
     intercept::prepare_fork();
     const pid_t pid = NEXT(_Fork)();
-    intercept::after_fork(pid == 0);
+    intercept::finish_fork(pid == 0);
     return pid;
 }
 
@@ -180,24 +180,24 @@ int wrap_fexecve(int fd, Arguments arguments, Arguments environment) {
     return replace_program([=] { return NEXT(fexecve)(fd, arguments, environment); });
 }
 int wrap_execl(Path path, const char* first, ...) {
-    va_list variable;
-    va_start(variable, first);
-    const ArgumentList arguments(first, variable, false);
-    va_end(variable);
+    va_list variable_arguments;
+    va_start(variable_arguments, first);
+    const ArgumentList arguments(first, variable_arguments, false);
+    va_end(variable_arguments);
     return arguments.list == nullptr ? fail_with_enomem() : wrap_execv(path, arguments.list);
 }
 int wrap_execlp(Path path, const char* first, ...) {
-    va_list variable;
-    va_start(variable, first);
-    const ArgumentList arguments(first, variable, false);
-    va_end(variable);
+    va_list variable_arguments;
+    va_start(variable_arguments, first);
+    const ArgumentList arguments(first, variable_arguments, false);
+    va_end(variable_arguments);
     return arguments.list == nullptr ? fail_with_enomem() : wrap_execvp(path, arguments.list);
 }
 int wrap_execle(Path path, const char* first, ...) {
-    va_list variable;
-    va_start(variable, first);
-    const ArgumentList arguments(first, variable, true);
-    va_end(variable);
+    va_list variable_arguments;
+    va_start(variable_arguments, first);
+    const ArgumentList arguments(first, variable_arguments, true);
+    va_end(variable_arguments);
     return arguments.list == nullptr ? fail_with_enomem() : wrap_execve(path, arguments.list, arguments.environment);
 }
 

@@ -69,9 +69,9 @@ void handle_signal_with_details(int number, siginfo_t* info, void* context) {
     }
     void* handler = registered.handler.load(std::memory_order_acquire);
     if (registered.once.exchange(false)) {
-        struct sigaction usual {};
-        usual.sa_handler = SIG_DFL;
-        NEXT(sigaction)(number, &usual, nullptr);
+        struct sigaction default_action {};
+        default_action.sa_handler = SIG_DFL;
+        NEXT(sigaction)(number, &default_action, nullptr);
     }
     if (handler != nullptr) {
         reinterpret_cast<void (*)(int, siginfo_t*, void*)>(handler)(number, info, context);
@@ -128,19 +128,19 @@ int set_action(int number, const struct sigaction* action, struct sigaction* bef
     void* const old_handler = registered.handler.load(std::memory_order_acquire);
     const bool old_once = registered.once.load(std::memory_order_relaxed);
     const bool old_details = registered.details.load(std::memory_order_relaxed);
-    struct sigaction changed {};
+    struct sigaction wrapped_action {};
     if (action != nullptr) {
-        changed = *action;
+        wrapped_action = *action;
         void* handler = reinterpret_cast<void*>(action->sa_handler);
         if (is_handler(handler)) {
             registered.details.store((action->sa_flags & SA_SIGINFO) != 0, std::memory_order_relaxed);
             registered.once.store((static_cast<unsigned>(action->sa_flags) & SA_RESETHAND) != 0,
                                   std::memory_order_relaxed);
             registered.handler.store(handler, std::memory_order_release);
-            install_wrapper(changed);
+            install_wrapper(wrapped_action);
         }
     }
-    const int done = real(action != nullptr ? &changed : nullptr, before);
+    const int done = real(action != nullptr ? &wrapped_action : nullptr, before);
     if (done == 0 && before != nullptr && is_wrapper(reinterpret_cast<void*>(before->sa_handler))) {
         fill_program_action(*before, old_handler, old_once, old_details);
     }

@@ -46,11 +46,11 @@ struct Identity {
     ino_t inode;
 };
 
-Identity identity_of(const struct stat& status) noexcept {
+Identity make_identity(const struct stat& status) noexcept {
     return {status.st_dev, status.st_ino};
 }
 
-Identity identity_of(const struct statx& status) noexcept {
+Identity make_identity(const struct statx& status) noexcept {
     return {makedev(status.stx_dev_major, status.stx_dev_minor), status.stx_ino};
 }
 
@@ -66,7 +66,7 @@ __attribute__((noinline)) bool flush_if_registered(const Identity& file) noexcep
 
 /// Status of a path.
 template <class Status, class Real>
-int read_status_after_flush(const Status* got, Real real) {
+int read_status_after_flush(const Status* status, Real real) {
     if (trace::is_tracing()) [[unlikely]] {
         const std::uint64_t began = system::ticks();
         const int done = real();
@@ -77,7 +77,7 @@ int read_status_after_flush(const Status* got, Real real) {
         return real();
     }
     const int done = real();
-    return done == 0 && flush_if_registered(identity_of(*got)) ? real() : done;
+    return done == 0 && flush_if_registered(make_identity(*status)) ? real() : done;
 }
 
 bool follows_links(int flags) noexcept {
@@ -154,56 +154,56 @@ int flush_path_before_attribute_change(int dirfd, Path path, bool follow_stream,
 
 }  // namespace
 
-int wrap_stat(Path path, struct stat* got) {
-    return read_status_after_flush(got, [=] { return NEXT(stat)(path, got); });
+int wrap_stat(Path path, struct stat* status) {
+    return read_status_after_flush(status, [=] { return NEXT(stat)(path, status); });
 }
-int wrap_stat64(Path path, struct stat* got) {
-    return read_status_after_flush(got, [=] { return NEXT(stat64)(path, got); });
+int wrap_stat64(Path path, struct stat* status) {
+    return read_status_after_flush(status, [=] { return NEXT(stat64)(path, status); });
 }
-int wrap_lstat(Path path, struct stat* got) {
-    return read_status_after_flush(got, [=] { return NEXT(lstat)(path, got); });
+int wrap_lstat(Path path, struct stat* status) {
+    return read_status_after_flush(status, [=] { return NEXT(lstat)(path, status); });
 }
-int wrap_lstat64(Path path, struct stat* got) {
-    return read_status_after_flush(got, [=] { return NEXT(lstat64)(path, got); });
+int wrap_lstat64(Path path, struct stat* status) {
+    return read_status_after_flush(status, [=] { return NEXT(lstat64)(path, status); });
 }
-int wrap_fstat(int fd, struct stat* got) {
-    return read_status_of_descriptor(fd, [=] { return NEXT(fstat)(fd, got); });
+int wrap_fstat(int fd, struct stat* status) {
+    return read_status_of_descriptor(fd, [=] { return NEXT(fstat)(fd, status); });
 }
-int wrap_fstat64(int fd, struct stat* got) {
-    return read_status_of_descriptor(fd, [=] { return NEXT(fstat64)(fd, got); });
+int wrap_fstat64(int fd, struct stat* status) {
+    return read_status_of_descriptor(fd, [=] { return NEXT(fstat64)(fd, status); });
 }
-int wrap_fstatat(int dirfd, Path path, struct stat* got, int flags) {
-    return read_status_after_flush(got, [=] { return NEXT(fstatat)(dirfd, path, got, flags); });
+int wrap_fstatat(int dirfd, Path path, struct stat* status, int flags) {
+    return read_status_after_flush(status, [=] { return NEXT(fstatat)(dirfd, path, status, flags); });
 }
-int wrap_fstatat64(int dirfd, Path path, struct stat* got, int flags) {
-    return read_status_after_flush(got, [=] { return NEXT(fstatat64)(dirfd, path, got, flags); });
+int wrap_fstatat64(int dirfd, Path path, struct stat* status, int flags) {
+    return read_status_after_flush(status, [=] { return NEXT(fstatat64)(dirfd, path, status, flags); });
 }
-int wrap___xstat(int version, Path path, struct stat* got) {
-    return read_status_after_flush(got, [=] { return NEXT(__xstat)(version, path, got); });
+int wrap___xstat(int version, Path path, struct stat* status) {
+    return read_status_after_flush(status, [=] { return NEXT(__xstat)(version, path, status); });
 }
-int wrap___xstat64(int version, Path path, struct stat* got) {
-    return read_status_after_flush(got, [=] { return NEXT(__xstat64)(version, path, got); });
+int wrap___xstat64(int version, Path path, struct stat* status) {
+    return read_status_after_flush(status, [=] { return NEXT(__xstat64)(version, path, status); });
 }
-int wrap___lxstat(int version, Path path, struct stat* got) {
-    return read_status_after_flush(got, [=] { return NEXT(__lxstat)(version, path, got); });
+int wrap___lxstat(int version, Path path, struct stat* status) {
+    return read_status_after_flush(status, [=] { return NEXT(__lxstat)(version, path, status); });
 }
-int wrap___lxstat64(int version, Path path, struct stat* got) {
-    return read_status_after_flush(got, [=] { return NEXT(__lxstat64)(version, path, got); });
+int wrap___lxstat64(int version, Path path, struct stat* status) {
+    return read_status_after_flush(status, [=] { return NEXT(__lxstat64)(version, path, status); });
 }
-int wrap___fxstat(int version, int fd, struct stat* got) {
-    return read_status_of_descriptor(fd, [=] { return NEXT(__fxstat)(version, fd, got); });
+int wrap___fxstat(int version, int fd, struct stat* status) {
+    return read_status_of_descriptor(fd, [=] { return NEXT(__fxstat)(version, fd, status); });
 }
-int wrap___fxstat64(int version, int fd, struct stat* got) {
-    return read_status_of_descriptor(fd, [=] { return NEXT(__fxstat64)(version, fd, got); });
+int wrap___fxstat64(int version, int fd, struct stat* status) {
+    return read_status_of_descriptor(fd, [=] { return NEXT(__fxstat64)(version, fd, status); });
 }
-int wrap___fxstatat(int version, int dirfd, Path path, struct stat* got, int flags) {
-    return read_status_after_flush(got, [=] { return NEXT(__fxstatat)(version, dirfd, path, got, flags); });
+int wrap___fxstatat(int version, int dirfd, Path path, struct stat* status, int flags) {
+    return read_status_after_flush(status, [=] { return NEXT(__fxstatat)(version, dirfd, path, status, flags); });
 }
-int wrap___fxstatat64(int version, int dirfd, Path path, struct stat* got, int flags) {
-    return read_status_after_flush(got, [=] { return NEXT(__fxstatat64)(version, dirfd, path, got, flags); });
+int wrap___fxstatat64(int version, int dirfd, Path path, struct stat* status, int flags) {
+    return read_status_after_flush(status, [=] { return NEXT(__fxstatat64)(version, dirfd, path, status, flags); });
 }
-int wrap_statx(int dirfd, Path path, int flags, unsigned mask, struct statx* got) {
-    return read_status_after_flush(got, [=] { return NEXT(statx)(dirfd, path, flags, mask, got); });
+int wrap_statx(int dirfd, Path path, int flags, unsigned mask, struct statx* status) {
+    return read_status_after_flush(status, [=] { return NEXT(statx)(dirfd, path, flags, mask, status); });
 }
 int wrap_truncate(Path path, off64_t bytes) {
     return resize_file_at_path(path, [=] { return NEXT(truncate)(path, bytes); });

@@ -21,9 +21,9 @@ template <class Real>
 __attribute__((noinline)) ssize_t transfer_traced(int fd, trace::Kind kind, const void* data, std::size_t bytes,
                                                   off64_t offset, Real real) {
     const std::uint64_t began = system::ticks();
-    const ssize_t got = real();
-    trace::record_transfer(fd, kind, bytes, got, offset, data, began);
-    return got;
+    const ssize_t result = real();
+    trace::record_transfer(fd, kind, bytes, result, offset, data, began);
+    return result;
 }
 
 /// On a file that is buffered.
@@ -31,9 +31,9 @@ template <class Real>
 __attribute__((noinline)) ssize_t transfer_watched(int fd, trace::Kind kind, const void* data, std::size_t bytes,
                                                    off64_t offset, Real real) {
     if (buffer::BypassSlot* slot = buffer::enter_bypass(fd)) {
-        const ssize_t got = real();
-        buffer::leave_bypass(*slot, kind == trace::Kind::Write, got);
-        return got;
+        const ssize_t result = real();
+        buffer::leave_bypass(*slot, kind == trace::Kind::Write, result);
+        return result;
     }
     pthread_testcancel();
     const buffer::IoPart part{static_cast<char*>(const_cast<void*>(data)), bytes};
@@ -58,11 +58,11 @@ __attribute__((noinline)) ssize_t transfer_candidate(int fd, buffer::CallRoute r
         return transfer_watched(fd, kind, data, bytes, offset, real);
     }
     const std::uint64_t began = system::now_ns();
-    const ssize_t got = real();
+    const ssize_t result = real();
     const int saved_errno = errno;
     buffer::record_candidate_call_time(fd, bytes, system::now_ns() - began);
     errno = saved_errno;
-    return got;
+    return result;
 }
 
 /// Executes one read or write through the buffer, or by `real`, the function of libc.
@@ -98,23 +98,24 @@ __attribute__((noinline)) ssize_t transfer_vectors_watched(int fd, trace::Kind k
                                                            off64_t offset, int flags, Real real) {
     if (trace::is_traced_descriptor(fd)) {
         const std::uint64_t began = system::ticks();
-        const ssize_t got = real();
+        const ssize_t result = real();
         if (count > 0) {
-            trace::record_transfer(fd, kind, got < 0 ? 0 : sum_vector_bytes(parts, count), got, offset,
-                                   got < 0 ? nullptr : parts[0].iov_base, began);
+            trace::record_transfer(fd, kind, result < 0 ? 0 : sum_vector_bytes(parts, count), result, offset,
+                                   result < 0 ? nullptr : parts[0].iov_base, began);
         }
-        return got;
+        return result;
     }
     if (buffer::BypassSlot* slot = buffer::enter_bypass(fd)) {
-        const ssize_t got = real();
-        buffer::leave_bypass(*slot, kind == trace::Kind::Write, got);
-        return got;
+        const ssize_t result = real();
+        buffer::leave_bypass(*slot, kind == trace::Kind::Write, result);
+        return result;
     }
     pthread_testcancel();
-    static constexpr int most = 64;
-    buffer::IoPart copies[most];
+    static constexpr int max_copied_parts = 64;
+    buffer::IoPart copies[max_copied_parts];
     std::size_t bytes = 0;
-    bool plain = flags == 0 && count > 0 && count <= most && reinterpret_cast<std::uintptr_t>(parts) > 65536;
+    bool plain =
+        flags == 0 && count > 0 && count <= max_copied_parts && reinterpret_cast<std::uintptr_t>(parts) > 65536;
     for (int i = 0; plain && i < count; ++i) {
         copies[i] = {static_cast<char*>(parts[i].iov_base), parts[i].iov_len};
         plain = !__builtin_add_overflow(bytes, parts[i].iov_len, &bytes) && bytes <= SSIZE_MAX;
@@ -167,14 +168,14 @@ template <class Real>
 __attribute__((noinline)) off64_t seek_watched(int fd, off64_t offset, int whence, Real real) {
     if (trace::is_traced_descriptor(fd)) {
         const std::uint64_t began = system::ticks();
-        const off64_t got = real();
-        trace::record_seek(fd, got, began);
-        return got;
+        const off64_t result = real();
+        trace::record_seek(fd, result, began);
+        return result;
     }
     if (buffer::BypassSlot* slot = buffer::enter_bypass(fd)) {
-        const off64_t got = real();
+        const off64_t result = real();
         buffer::leave_bypass(*slot);
-        return got;
+        return result;
     }
     const buffer::CallResult answer = buffer::seek(fd, offset, whence);
     if (answer.is_done) {
@@ -188,7 +189,7 @@ __attribute__((always_inline)) inline off64_t seek(int fd, off64_t offset, int w
     if (buffer::is_watched_descriptor(fd) || trace::is_traced_descriptor(fd)) [[unlikely]] {
         return seek_watched(fd, offset, whence, real);
     }
-    if (buffer::candidate_state(fd) == buffer::not_examined && buffer::counts_calls(fd) &&
+    if (buffer::get_candidate_state(fd) == buffer::not_examined && buffer::counts_calls(fd) &&
         count_call(fd) == buffer::CallRoute::Buffer) [[unlikely]] {
         return seek_watched(fd, offset, whence, real);
     }
@@ -197,22 +198,22 @@ __attribute__((always_inline)) inline off64_t seek(int fd, off64_t offset, int w
 
 constexpr auto Read = trace::Kind::Read;
 constexpr auto Write = trace::Kind::Write;
-constexpr off64_t here = buffer::current_offset;
+constexpr off64_t current_offset = buffer::current_offset;
 
 }  // namespace
 
 // --- read ---
 ssize_t wrap_read(int fd, void* data, size_t bytes) {
-    return transfer_buffer(fd, Read, data, bytes, here, [=] { return NEXT(read)(fd, data, bytes); });
+    return transfer_buffer(fd, Read, data, bytes, current_offset, [=] { return NEXT(read)(fd, data, bytes); });
 }
 ssize_t wrap___read(int fd, void* data, size_t bytes) {
-    return transfer_buffer(fd, Read, data, bytes, here, [=] { return NEXT(__read)(fd, data, bytes); });
+    return transfer_buffer(fd, Read, data, bytes, current_offset, [=] { return NEXT(__read)(fd, data, bytes); });
 }
 ssize_t wrap___read_chk(int fd, void* data, size_t bytes, size_t room) {
     // A count above the buffer size is passed to libc, which ends the program with a message.
-    return bytes > room
-               ? NEXT(__read_chk)(fd, data, bytes, room)
-               : transfer_buffer(fd, Read, data, bytes, here, [=] { return NEXT(__read_chk)(fd, data, bytes, room); });
+    return bytes > room ? NEXT(__read_chk)(fd, data, bytes, room)
+                        : transfer_buffer(fd, Read, data, bytes, current_offset,
+                                          [=] { return NEXT(__read_chk)(fd, data, bytes, room); });
 }
 ssize_t wrap_pread(int fd, void* data, size_t bytes, off64_t offset) {
     return transfer_buffer_at(fd, Read, data, bytes, offset, [=] { return NEXT(pread)(fd, data, bytes, offset); });
@@ -234,7 +235,7 @@ ssize_t wrap___pread64_chk(int fd, void* data, size_t bytes, off64_t offset, siz
                                              [=] { return NEXT(__pread64_chk)(fd, data, bytes, offset, room); });
 }
 ssize_t wrap_readv(int fd, Vectors parts, int count) {
-    return transfer_vectors(fd, Read, parts, count, here, 0, [=] { return NEXT(readv)(fd, parts, count); });
+    return transfer_vectors(fd, Read, parts, count, current_offset, 0, [=] { return NEXT(readv)(fd, parts, count); });
 }
 ssize_t wrap_preadv(int fd, Vectors parts, int count, off64_t offset) {
     return transfer_vectors_at(fd, Read, parts, count, offset, 0,
@@ -255,10 +256,10 @@ ssize_t wrap_preadv64v2(int fd, Vectors parts, int count, off64_t offset, int fl
 
 // --- write ---
 ssize_t wrap_write(int fd, const void* data, size_t bytes) {
-    return transfer_buffer(fd, Write, data, bytes, here, [=] { return NEXT(write)(fd, data, bytes); });
+    return transfer_buffer(fd, Write, data, bytes, current_offset, [=] { return NEXT(write)(fd, data, bytes); });
 }
 ssize_t wrap___write(int fd, const void* data, size_t bytes) {
-    return transfer_buffer(fd, Write, data, bytes, here, [=] { return NEXT(__write)(fd, data, bytes); });
+    return transfer_buffer(fd, Write, data, bytes, current_offset, [=] { return NEXT(__write)(fd, data, bytes); });
 }
 ssize_t wrap_pwrite(int fd, const void* data, size_t bytes, off64_t offset) {
     return transfer_buffer_at(fd, Write, data, bytes, offset, [=] { return NEXT(pwrite)(fd, data, bytes, offset); });
@@ -271,7 +272,7 @@ ssize_t wrap___pwrite64(int fd, const void* data, size_t bytes, off64_t offset) 
                               [=] { return NEXT(__pwrite64)(fd, data, bytes, offset); });
 }
 ssize_t wrap_writev(int fd, Vectors parts, int count) {
-    return transfer_vectors(fd, Write, parts, count, here, 0, [=] { return NEXT(writev)(fd, parts, count); });
+    return transfer_vectors(fd, Write, parts, count, current_offset, 0, [=] { return NEXT(writev)(fd, parts, count); });
 }
 ssize_t wrap_pwritev(int fd, Vectors parts, int count, off64_t offset) {
     return transfer_vectors_at(fd, Write, parts, count, offset, 0,

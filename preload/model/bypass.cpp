@@ -67,8 +67,8 @@ void acquire_bypass_slot() noexcept {
         if (slot.is_used.compare_exchange_strong(expected, true)) {
             if (pthread_setspecific(at_thread_end, &slot) == 0) {
                 const auto used = static_cast<std::uint32_t>(&slot - slots) + 1;
-                std::uint32_t most = bypass_slots_used.load();
-                while (used > most && !bypass_slots_used.compare_exchange_weak(most, used)) {
+                std::uint32_t previous_highest = bypass_slots_used.load();
+                while (used > previous_highest && !bypass_slots_used.compare_exchange_weak(previous_highest, used)) {
                 }
                 own_bypass_slot = &slot;
             } else {
@@ -80,7 +80,7 @@ void acquire_bypass_slot() noexcept {
     errno = saved_errno;
 }
 
-void bypass_after_fork() noexcept {
+void reset_bypass_after_fork() noexcept {
     usable.store(usable && announce_barriers());
     for (BypassSlot& slot : slots) {
         BypassedCounts of_the_parent;
@@ -123,12 +123,12 @@ void collect_bypass_counts(File& file) noexcept {
 }
 
 int bypass_in_flight(const File& file) noexcept {
-    bool others = false;
+    bool has_other_slots = false;
     for (const BypassSlot& slot : slots) {
-        others |= &slot != own_bypass_slot && slot.is_used.load(std::memory_order_seq_cst);
+        has_other_slots |= &slot != own_bypass_slot && slot.is_used.load(std::memory_order_seq_cst);
     }
     // After the barrier, each thread either sees the new mode or has stored its file in its slot.
-    if (others && raw::call(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0) {
+    if (has_other_slots && raw::call(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0) {
         return -1;
     }
     for (const BypassSlot& slot : slots) {

@@ -27,7 +27,7 @@ void start_bypass() noexcept;
 /// Gives this thread a slot if one is free. Must not be called in a signal handler.
 void acquire_bypass_slot() noexcept;
 /// Empties the slots in a child of fork, which has one thread.
-void bypass_after_fork() noexcept;
+void reset_bypass_after_fork() noexcept;
 /// Called after the mode of the file has changed from Suspended. Returns 0 when no bypass is in flight, 1 when one is,
 /// -1 when that is unknown.
 int bypass_in_flight(const File& file) noexcept;
@@ -65,8 +65,8 @@ inline void leave_bypass(BypassSlot& slot) noexcept {
     slot.file.store(nullptr, std::memory_order_release);
 }
 
-/// Ends the bypass of a read or write with result `got`. Only this thread writes its counters.
-inline void leave_bypass(BypassSlot& slot, bool writes, ssize_t got) noexcept {
+/// Ends the bypass of a read or write that returned `result`. Only this thread writes its counters.
+inline void leave_bypass(BypassSlot& slot, bool writes, ssize_t result) noexcept {
     File* const file = slot.file.load(std::memory_order_relaxed);
     if (slot.counted_file.load(std::memory_order_relaxed) != file) [[unlikely]] {
         assign_slot(slot, file);
@@ -74,7 +74,7 @@ inline void leave_bypass(BypassSlot& slot, bool writes, ssize_t got) noexcept {
     std::atomic<std::uint64_t>& calls = slot.bypassed.calls[writes ? 1 : 0];
     std::atomic<std::uint64_t>& bytes = slot.bypassed.bytes[writes ? 1 : 0];
     calls.store(calls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    bytes.store(bytes.load(std::memory_order_relaxed) + static_cast<std::uint64_t>(got > 0 ? got : 0),
+    bytes.store(bytes.load(std::memory_order_relaxed) + static_cast<std::uint64_t>(result > 0 ? result : 0),
                 std::memory_order_relaxed);
     leave_bypass(slot);
 }

@@ -26,17 +26,17 @@ constinit std::atomic<std::uint32_t> slow_in_a_row{0}, fast_calls_in_a_row{0}, f
 constexpr std::uint32_t timed_calls_before_sampling = 32;  ///< timed calls, after which few files are timed
 constexpr std::uint32_t sampling_interval = 64;            ///< one file in so many is
 
-std::uint32_t identity_of(dev_t device, ino_t inode) noexcept {
+std::uint32_t compute_identity(dev_t device, ino_t inode) noexcept {
     const std::uint64_t mixed =
         (static_cast<std::uint64_t>(inode) + (static_cast<std::uint64_t>(device) << 32U)) * 0x9E3779B97F4A7C15ULL;
     return static_cast<std::uint32_t>(mixed >> 32U) | 1U;
 }
 
-std::uint32_t identify(int fd) noexcept {
+std::uint32_t get_identity_of_descriptor(int fd) noexcept {
     std::uint32_t identity = candidates[fd].identity.load(std::memory_order_relaxed);
     struct stat status {};
     if (identity == 0 && raw::call(SYS_fstat, fd, raw::number(&status)) == 0) {
-        identity = identity_of(status.st_dev, status.st_ino);
+        identity = compute_identity(status.st_dev, status.st_ino);
         candidates[fd].identity.store(identity, std::memory_order_relaxed);
     }
     return identity;
@@ -44,7 +44,7 @@ std::uint32_t identify(int fd) noexcept {
 
 }  // namespace
 
-std::uint32_t calls_on_fast_storage() noexcept {
+std::uint32_t get_calls_needed_on_fast_storage() noexcept {
     return calls_needed.load(std::memory_order_relaxed);
 }
 
@@ -55,11 +55,11 @@ bool record_timed_call(bool was_slow) noexcept {
 }
 
 bool is_file_skipped() noexcept {
-    return calls_on_fast_storage() == max_calls &&
+    return get_calls_needed_on_fast_storage() == max_calls &&
            files_opened.fetch_add(1, std::memory_order_relaxed) % sampling_interval != 0;
 }
 
-std::uint32_t new_candidate_state(std::uint32_t rule) noexcept {
+std::uint32_t make_candidate_state(std::uint32_t rule) noexcept {
     const bool is_known = fast_calls_in_a_row.load(std::memory_order_relaxed) >= timed_calls_before_sampling &&
                           files_opened.fetch_add(1, std::memory_order_relaxed) % sampling_interval != 0;
     const std::uint32_t calls = is_known ? calls_on_slow_storage - 1 : 0;  // behind the timed ones
@@ -69,8 +69,9 @@ std::uint32_t new_candidate_state(std::uint32_t rule) noexcept {
 }
 
 void set_candidate_state(int fd, std::uint32_t calls_state) noexcept {
-    int most = highest_seen.load(std::memory_order_relaxed);
-    while (fd > most && !highest_seen.compare_exchange_weak(most, fd, std::memory_order_relaxed)) {
+    int previous_highest = highest_seen.load(std::memory_order_relaxed);
+    while (fd > previous_highest &&
+           !highest_seen.compare_exchange_weak(previous_highest, fd, std::memory_order_relaxed)) {
     }
     candidates[fd].identity.store(0, std::memory_order_relaxed);
     candidates[fd].state.store(calls_state, std::memory_order_relaxed);
@@ -83,7 +84,7 @@ void start_candidates() noexcept {
 }
 
 void exclude_descriptor(int fd) noexcept {
-    if (candidate_state(fd) >= first_candidate_state) {
+    if (get_candidate_state(fd) >= first_candidate_state) {
         candidates[fd].state.store(pass_through, std::memory_order_relaxed);
     }
 }
@@ -100,14 +101,15 @@ void exclude_descriptors_after_fork(bool inherits_all) noexcept {
     }
 }
 
-int highest_candidate() noexcept {
+int find_highest_candidate() noexcept {
     return highest_seen.load(std::memory_order_relaxed);
 }
 
 void recheck_descriptors_of(const File& file) noexcept {
-    const std::uint32_t identity = identity_of(file.device, file.inode);
+    const std::uint32_t identity = compute_identity(file.device, file.inode);
     for (int fd = 0; candidates != nullptr && fd <= highest_seen.load(std::memory_order_relaxed); ++fd) {
-        if (candidate_state(fd) != not_examined && !is_registered_descriptor(fd) && identify(fd) == identity) {
+        if (get_candidate_state(fd) != not_examined && !is_registered_descriptor(fd) &&
+            get_identity_of_descriptor(fd) == identity) {
             candidates[fd].state.store(not_examined, std::memory_order_relaxed);
         }
     }

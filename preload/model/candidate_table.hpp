@@ -29,14 +29,14 @@ inline constexpr std::uint32_t first_candidate_state = 2;
 /// known: another one may lead to the same file.
 extern std::atomic<std::uint32_t> unguarded_files;
 
-inline std::uint32_t candidate_state(int fd) noexcept {
+inline std::uint32_t get_candidate_state(int fd) noexcept {
     return candidates != nullptr && static_cast<unsigned>(fd) < max_descriptors
                ? candidates[fd].state.load(std::memory_order_relaxed)
                : pass_through;
 }
 /// Returns whether a call on this descriptor must be counted, or the descriptor examined first.
 inline bool counts_calls(int fd) noexcept {
-    const std::uint32_t candidate = candidate_state(fd);
+    const std::uint32_t candidate = get_candidate_state(fd);
     return candidate >= first_candidate_state ||
            (candidate == not_examined && candidates != nullptr && unguarded_files.load(std::memory_order_relaxed) != 0);
 }
@@ -65,7 +65,7 @@ inline bool is_single_threaded() noexcept {
 
 /// Counts the usual call of a candidate. Returns false if count_candidate_call() must decide.
 inline bool count_usual_call(int fd) noexcept {
-    std::uint32_t candidate = candidate_state(fd);
+    std::uint32_t candidate = get_candidate_state(fd);
     const std::uint32_t calls = ((candidate >> calls_shift) & calls_mask) + 1;
     const std::uint32_t max_calls = (candidate & slow_bit) != 0 ? calls_on_slow_storage : min_calls_on_fast_storage;
     if (candidate < first_candidate_state || calls >= max_calls || is_timed(calls)) {
@@ -84,10 +84,10 @@ bool record_timed_call(bool was_slow) noexcept;
 /// through.
 bool is_file_skipped() noexcept;
 /// Returns the calls after which a file on fast storage is adopted. Grows while files of the process gain nothing.
-std::uint32_t calls_on_fast_storage() noexcept;
+std::uint32_t get_calls_needed_on_fast_storage() noexcept;
 void set_candidate_state(int fd, std::uint32_t state) noexcept;
 /// Returns the state of a descriptor that was just opened and whose rule has this number.
-std::uint32_t new_candidate_state(std::uint32_t rule) noexcept;
+std::uint32_t make_candidate_state(std::uint32_t rule) noexcept;
 /// Returns whether a child process shares the descriptor: it can move the offset without an open() that a lease
 /// notices.
 bool is_shared_with_child(int fd, std::uint32_t state) noexcept;
@@ -102,7 +102,7 @@ inline void forget_candidate(int fd) noexcept {
     }
 }
 /// Returns the highest descriptor that was ever considered.
-int highest_candidate() noexcept;
+int find_highest_candidate() noexcept;
 /// Excludes descriptors that a child process shares: all (`inherits_all`), or those without close-on-exec.
 void exclude_descriptors_after_fork(bool inherits_all) noexcept;
 /// Considers other descriptors of the file again, before it is buffered without a lease.

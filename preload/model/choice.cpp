@@ -44,13 +44,14 @@ void AccessWatch::add(bool writes, std::int64_t begin, std::int64_t bytes) noexc
 
 BufferChoice choose_settings(const AccessWatch& watch, std::uint64_t block) noexcept {
     BufferChoice choice;
-    const AccessWatch::WatchedDirection& most = watch.write.calls > watch.read.calls ? watch.write : watch.read;
+    const AccessWatch::WatchedDirection& busier_direction =
+        watch.write.calls > watch.read.calls ? watch.write : watch.read;
     const std::uint64_t calls = watch.calls();
     const std::uint64_t follow_stream = watch.read.consecutive + watch.write.consecutive;
     const std::uint64_t near = has_short_strides(watch);
     if (calls < watched_calls) {
         choice.reason = "it has too few calls to be worth a buffer";
-    } else if (most.bytes >= most.calls * small_file_bytes) {
+    } else if (busier_direction.bytes >= busier_direction.calls * small_file_bytes) {
         choice.reason = "its calls are large already";
     } else if (std::max(follow_stream, near) * 2 <= calls) {
         choice.reason = "its calls neither follow each other nor keep a short distance";
@@ -59,12 +60,14 @@ BufferChoice choose_settings(const AccessWatch& watch, std::uint64_t block) noex
         choice.reason =
             follow_stream >= near ? "its small calls follow each other" : "its small calls keep a short distance";
         std::uint64_t page = min_page_bytes;
-        while (page < largest_page && (page * most.calls < min_records_per_page * most.bytes || page < block)) {
+        while (page < largest_page &&
+               (page * busier_direction.calls < min_records_per_page * busier_direction.bytes || page < block)) {
             page *= 2;
         }
         choice.page_size = static_cast<std::uint32_t>(page);
         // Interleaved streams (several variables of one file) each need their own page.
-        const bool one_stream = watch.switches * 8ULL < calls && most.consecutive * 4ULL > most.calls * 3ULL;
+        const bool one_stream =
+            watch.switches * 8ULL < calls && busier_direction.consecutive * 4ULL > busier_direction.calls * 3ULL;
         choice.pages = one_stream ? default_pages : max_pages_chosen;
         const bool reads_on = watch.read.consecutive * 2ULL > watch.read.calls || near * 2 > calls;
         choice.prefetch = watch.read.calls > 0 && reads_on ? pages_ahead : 0;

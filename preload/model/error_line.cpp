@@ -23,7 +23,7 @@ void begin_error_line(system::Text& line) noexcept {
 
 void log_error_line(const system::Text& line) noexcept {
     // Descriptor 2 may be a file of the program by now.
-    if (candidate_state(2) == not_examined && !is_registered_descriptor(2)) {
+    if (get_candidate_state(2) == not_examined && !is_registered_descriptor(2)) {
         raw::call(SYS_write, 2, raw::number(line.data() + priority_length),
                   static_cast<long>(line.length() - priority_length));
     }

@@ -66,14 +66,14 @@ struct Description {
     int fd = -1;                  ///< one of the descriptors
     int references = 0;           ///< number of descriptors
     bool reads = false, writes = false;
-    bool appends = false;      ///< O_APPEND: what is written goes to the end, wherever the offset is
-    bool offset_busy = false;  ///< an operation that moves the offset is under way
+    bool appends = false;         ///< O_APPEND: what is written goes to the end, wherever the offset is
+    bool is_offset_busy = false;  ///< an operation that moves the offset is under way
     std::uint32_t error_seen = 0;
     Stream stream;
 };
 
 enum class Mode : std::uint8_t {
-    Gone,       ///< no file: the object waits for reuse
+    Unused,     ///< no file: the object waits for reuse
     Active,     ///< buffered
     Suspended,  ///< nothing is held; calls go to the kernel, until further notice
     Released,   ///< the same for good
@@ -88,9 +88,9 @@ enum class Guard : std::uint8_t {
 };
 
 struct Lease {
-    int fd = -1;        ///< the descriptor that holds it
-    int type = 0;       ///< F_RDLCK or F_WRLCK
-    bool lost = false;  ///< taken by the kernel, because the process was stopped for too long
+    int fd = -1;           ///< the descriptor that holds it
+    int type = 0;          ///< F_RDLCK or F_WRLCK
+    bool is_lost = false;  ///< taken by the kernel, because the process was stopped for too long
 };
 
 /// The descriptors by which the library accesses a file.
@@ -156,9 +156,9 @@ struct Profitability {
 
 /// State of a file that is only appended to.
 struct AppendState {
-    bool only_appends = false;     ///< all descriptions that write it have O_APPEND
-    bool foreign_growth = false;   ///< another process has changed the size
-    std::int64_t kernel_size = 0;  ///< expected size of the file in the kernel
+    bool only_appends = false;        ///< all descriptions that write it have O_APPEND
+    bool has_foreign_growth = false;  ///< another process has changed the size
+    std::int64_t kernel_size = 0;     ///< expected size of the file in the kernel
 };
 
 /// Calls that bypassed the buffer while the file was suspended; [0] reads, [1] writes. Only their bytes are known.
@@ -173,15 +173,15 @@ struct File {
     std::uint32_t generation = 0;  ///< lives of this object that are over
     system::Lock lock;
     system::Condition change_condition;
-    std::atomic<Mode> mode{Mode::Gone};
+    std::atomic<Mode> mode{Mode::Unused};
     std::atomic<std::int32_t> pass_through_calls{0};  ///< calls in flight while suspended, see bypass.hpp
     std::atomic<std::int32_t> calls_until_retry{0};
     std::atomic<bool> is_retry_planned{false};  ///< suspended for a number of calls
     /// By POSIX locks, which end when any descriptor of the file is closed.
     std::atomic<bool> has_posix_locks{false};
-    /// Number of the pool that has the file in its queue; 0: none. A child of fork has a new pool, so a file in the
-    /// queue of the parent's pool counts as not queued, also one that waits for reuse.
-    std::uint32_t queued_in_pool = 0;
+    /// Generation of the worker pool that has the file in its queue; 0: none. A child of fork starts a new generation,
+    /// so a file that the parent queued is not queued in the child. This includes unused File objects in the slab.
+    std::uint32_t queued_pool_generation = 0;
 
     dev_t device = 0;
     ino_t inode = 0;
@@ -196,7 +196,7 @@ struct File {
     AppendState append;
     std::uint64_t accepted_since_check = 0;  ///< bytes accepted since the last check of free space
     std::uint64_t space_checked_ns = 0;
-    bool write_through = false;        ///< space is low: errors must be seen at once
+    bool is_write_through = false;     ///< space is low: errors must be seen at once
     bool has_release_request = false;  ///< a lock asks other processes to stop buffering (node_locks.hpp)
     bool is_claimed = false;           ///< in the table of the node
     Guard guard = Guard::None;

@@ -17,7 +17,7 @@ bool read_status(int fd, struct stat& status) noexcept {
 }
 
 /// Requires the lock of the table of files. Returns the file locked.
-File* find_locked_file(dev_t device, ino_t inode) noexcept {
+File* find_file_in_locked_table(dev_t device, ino_t inode) noexcept {
     for (File* file = state.files[compute_file_bucket(device, inode)]; file != nullptr; file = file->in_bucket) {
         if (file->device == device && file->inode == inode) {
             file->lock.lock();
@@ -54,7 +54,7 @@ bool is_active(int fd) noexcept {
 
 File* find_file(dev_t device, ino_t inode) noexcept {
     system::LockGuard lock_guard(state.files_lock);
-    return find_locked_file(device, inode);
+    return find_file_in_locked_table(device, inode);
 }
 
 void choose_file_descriptors(File& file) noexcept {
@@ -73,19 +73,20 @@ void choose_file_descriptors(File& file) noexcept {
 }
 
 std::int64_t read_size_from_kernel(int fd) noexcept {
-    struct stat got {};
-    return read_status(fd, got) ? got.st_size : -1;
+    struct stat status {};
+    return read_status(fd, status) ? status.st_size : -1;
 }
 
 void update_size_from_kernel(File& file) noexcept {
-    struct stat got {};
-    if (file.descriptors.descriptions == nullptr || !read_status(file.descriptors.descriptions->fd, got)) {
+    struct stat status {};
+    if (file.descriptors.descriptions == nullptr || !read_status(file.descriptors.descriptions->fd, status)) {
         return;
     }
     if (file.append.only_appends) {
-        file.append.foreign_growth |= file.active_calls.in_storage == 0 && got.st_size != file.append.kernel_size;
-    } else if (got.st_size > file.size) {
-        file.size = got.st_size;
+        file.append.has_foreign_growth |=
+            file.active_calls.in_storage == 0 && status.st_size != file.append.kernel_size;
+    } else if (status.st_size > file.size) {
+        file.size = status.st_size;
     }
 }
 

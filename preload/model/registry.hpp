@@ -12,8 +12,8 @@ namespace sonde::buffer {
 /// Returns the hash bucket of a file in BufferState::files.
 std::uint32_t compute_file_bucket(dev_t device, ino_t inode) noexcept;
 /// Returns the file locked, or nullptr. Requires the lock of the table of files.
-File* find_locked_file(dev_t device, ino_t inode) noexcept;
-/// Like find_locked_file(), but locks the table of files itself.
+File* find_file_in_locked_table(dev_t device, ino_t inode) noexcept;
+/// Like find_file_in_locked_table(), but locks the table of files itself.
 File* find_file(dev_t device, ino_t inode) noexcept;
 File* lock_file_of_descriptor(int fd, Description*& description) noexcept;
 /// Returns whether the file behind a descriptor is buffered. Requires no lock.

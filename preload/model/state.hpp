@@ -16,11 +16,11 @@ struct StorageCalls {
 struct BufferState {
     StorageCalls storage;
     settings::Settings* settings = nullptr;
-    int report = -1;
+    int report_fd = -1;
     const char* json_report_folder = nullptr;
-    int json_report = -1;  ///< opened with the first line
+    int json_report_fd = -1;  ///< opened with the first line
     long json_report_pid = 0;
-    bool reported = false;
+    bool is_reported = false;
     system::Lock files_lock;  ///< the table of files; taken before, never after, the lock of a file
     static constexpr std::uint32_t file_buckets = 1024;
     File* files[file_buckets] = {};
@@ -28,15 +28,15 @@ struct BufferState {
     system::Slab<Description> description_slab;
     system::Slab<Page> page_slab;
     std::atomic<std::uint32_t> undelivered_pages{0};  ///< dirty pages and pages being written, of all files
-    std::atomic<std::uint64_t> memory_used{0};
-    std::atomic<std::uint64_t> memory_most{0};
-    std::atomic<std::uint64_t> size_limit{~0ULL};  ///< RLIMIT_FSIZE
+    std::atomic<std::uint64_t> used_memory_bytes{0};
+    std::atomic<std::uint64_t> max_memory_bytes{0};
+    std::atomic<std::uint64_t> file_size_limit{~0ULL};  ///< RLIMIT_FSIZE
     std::atomic<bool> is_disabled{false};
-    std::atomic<bool> ended{false};
+    std::atomic<bool> has_ended{false};
     /// Statistics of files with few calls, which one line reports together.
     struct FewCallFiles {
         std::atomic<std::uint64_t> files{0}, calls{0}, bytes{0};
-    } few_calls;
+    } few_call_totals;
     /// Statistics of all files, for the summary of the process.
     struct ProcessTotals {
         std::atomic<std::uint64_t> files{0}, buffered{0}, calls{0}, bytes{0}, storage_calls{0}, storage_bytes{0},

@@ -28,10 +28,10 @@ struct Statistics {
     std::uint64_t seeks = 0;
     std::uint64_t syncs = 0;
     std::uint64_t wait_ns = 0;  ///< time the program's threads waited for storage or for our workers
-    std::uint64_t ahead_started = 0;
-    std::uint64_t ahead_used = 0;
-    std::uint64_t ahead_unused = 0;
-    std::uint64_t behind_started = 0;
+    std::uint64_t read_aheads_started = 0;
+    std::uint64_t read_aheads_used = 0;
+    std::uint64_t read_aheads_unused = 0;
+    std::uint64_t write_behinds_started = 0;
     std::uint64_t interruptions = 0;  ///< calls that needed everything flushed and dropped first
     std::uint64_t suspensions = 0;    ///< times buffering was suspended because it gained nothing
 };

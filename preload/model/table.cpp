@@ -14,7 +14,7 @@ constexpr unsigned private_count = 4096;
 constinit std::atomic<std::uint64_t> own_descriptor_bits[private_count / 64] = {};
 }  // namespace
 
-int highest_descriptor() noexcept {
+int get_highest_registered_descriptor() noexcept {
     return highest.load(std::memory_order_relaxed);
 }
 

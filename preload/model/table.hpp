@@ -30,7 +30,7 @@ inline bool is_watched_descriptor(int fd) noexcept {
     return is_registered_descriptor(fd) && !system::Critical::is_in_library();
 }
 /// No descriptor above this was ever ours.
-int highest_descriptor() noexcept;
+int get_highest_registered_descriptor() noexcept;
 
 /// The library never opened a descriptor below this for itself.
 extern std::atomic<int> lowest_own_descriptor;

@@ -41,7 +41,7 @@ void handle_lease_break(int fd) noexcept {
 
 }  // namespace
 
-void install_lease_breaks() noexcept {
+void install_lease_break_handler() noexcept {
     set_lease_break_handler(handle_lease_break);
 }
 

@@ -5,7 +5,7 @@
 namespace sonde::buffer {
 
 /// Before the first lease.
-void install_lease_breaks() noexcept;
+void install_lease_break_handler() noexcept;
 
 inline constexpr const char* why_opened_elsewhere = "another process opened it";
 

@@ -103,7 +103,7 @@ void resume_buffering(File& file) noexcept {
     if (file.mode.load(std::memory_order_relaxed) != Mode::Suspended) {
         return;  // another thread was quicker
     }
-    if (file.append.foreign_growth) {
+    if (file.append.has_foreign_growth) {
         release_if_grown(file);
         return;
     }
@@ -125,10 +125,10 @@ void resume_buffering(File& file) noexcept {
         const long offset = raw::call(SYS_lseek, description->fd, 0, SEEK_CUR);
         description->offset = offset >= 0 ? offset : description->offset;
     }
-    struct stat got {};
+    struct stat status {};
     if (file.descriptors.descriptions != nullptr &&
-        raw::call(SYS_fstat, file.descriptors.descriptions->fd, raw::number(&got)) == 0) {
-        file.size = file.append.kernel_size = got.st_size;
+        raw::call(SYS_fstat, file.descriptors.descriptions->fd, raw::number(&status)) == 0) {
+        file.size = file.append.kernel_size = status.st_size;
     }
     file.space_checked_ns = 0;
     open_gate(file);
@@ -140,12 +140,12 @@ void release_file(File& file, const char* reason) noexcept {
     }
     if (file.mode.load(std::memory_order_relaxed) == Mode::Suspended) {
         file.mode.store(Mode::Released, std::memory_order_seq_cst);
-        file.release_reason = file.lease.lost ? why_lease_lost : reason;
+        file.release_reason = file.lease.is_lost ? why_lease_lost : reason;
     }
 }
 
 void release_if_grown(File& file) noexcept {
-    if (file.append.foreign_growth && file.mode.load(std::memory_order_relaxed) != Mode::Released) {
+    if (file.append.has_foreign_growth && file.mode.load(std::memory_order_relaxed) != Mode::Released) {
         release_file(file, why_grown);
     }
 }

@@ -44,7 +44,7 @@ void begin_watch(File& file) noexcept {
     file.is_watched = true;
     file.pages.page_size = min_page_bytes;
     file.pages.max_pages = max_pages_chosen;
-    const std::uint64_t name = system::hash_of(file.path);
+    const std::uint64_t name = system::compute_hash(file.path);
     system::LockGuard lock_guard(remembered_choices_lock);
     const RememberedChoice& entry = find_remembered_slot(name);
     if (entry.name == name && entry.choice.is_profitable) {
@@ -66,7 +66,7 @@ void end_watch(File& file) noexcept {
     file.watch = {};
     if (choice.is_profitable && !counts_only) {
         {
-            const std::uint64_t name = system::hash_of(file.path);
+            const std::uint64_t name = system::compute_hash(file.path);
             system::LockGuard lock_guard(remembered_choices_lock);
             find_remembered_slot(name) = {name, choice};
         }

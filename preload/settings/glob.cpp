@@ -9,7 +9,7 @@ namespace {
 
 /// Reads the set that starts after '['. Returns the place after ']', or nullptr when there is none ('[' is a sign
 /// then).
-const char* read_set(const char* next, char sign, bool& inside) noexcept {
+const char* match_character_set(const char* next, char sign, bool& inside) noexcept {
     const bool negated = *next == '!' || *next == '^';
     next += negated ? 1 : 0;
     inside = false;
@@ -53,7 +53,7 @@ bool glob_matches(const char* pattern, const char* name) noexcept {
             matched = true;
         } else if (*pattern == '[') {
             bool inside = false;
-            const char* after = read_set(pattern + 1, *name, inside);
+            const char* after = match_character_set(pattern + 1, *name, inside);
             matched = after != nullptr ? inside : *name == '[';
             next = after != nullptr ? after : next;
         } else if (*pattern == '\\' && pattern[1] != 0) {

@@ -53,8 +53,8 @@ const char* find_character(const char* begin, const char* end, char sign) noexce
 struct Number {
     const char* name;
     std::uint32_t Rule::*member;
-    std::uint32_t least;
-    std::uint32_t most;
+    std::uint32_t min_value;
+    std::uint32_t max_value;
 };
 constexpr Number numbers[] = {{"size", &Rule::size, 512, 1U << 30U},
                               {"count", &Rule::count, 1, 1U << 16U},
@@ -133,9 +133,9 @@ bool set_number(TextRange name, TextRange value, Rule& rule, Warn warn) noexcept
                           {name.begin, name.length + 1 + value.length}, ".");
             return true;
         }
-        const std::uint64_t clamped = number_read < number.least  ? number.least
-                                      : number_read > number.most ? number.most
-                                                                  : number_read;
+        const std::uint64_t clamped = number_read < number.min_value   ? number.min_value
+                                      : number_read > number.max_value ? number.max_value
+                                                                       : number_read;
         if (clamped != number_read) {
             warn_of_piece(warn, "IOBUF_PARAMS: the value of ", name,
                           " is outside of what is possible; the nearest possible one is taken.");
@@ -176,7 +176,7 @@ void read_limit(TextRange name, TextRange value, TextRange option, Limits& limit
     } else if (good && name.is("threads") && number <= 16) {
         limits.threads = static_cast<std::uint32_t>(number);
     } else if (good && name.is("age") && number >= 1 && number <= 3600) {
-        limits.age_ms = static_cast<std::uint32_t>(number * 1000);
+        limits.max_age_ms = static_cast<std::uint32_t>(number * 1000);
     } else {
         warn_of_piece(
             warn, "IOBUF_PARAMS: %process does not know \"", option,
@@ -368,7 +368,7 @@ void read_params(const char* text, Settings& into, Warn warn) noexcept {
     }
 }
 
-Rule* rule_for(Settings& settings, const char* name, const char* absolute) noexcept {
+Rule* find_rule_by_name(Settings& settings, const char* name, const char* absolute) noexcept {
     const bool system = absolute != nullptr && is_system_path(absolute);
     for (std::size_t i = 0; i < settings.count; ++i) {
         Rule& rule = settings.rules[i];
@@ -380,7 +380,7 @@ Rule* rule_for(Settings& settings, const char* name, const char* absolute) noexc
     return nullptr;
 }
 
-int rule_by_given_name(const Settings& settings, const char* name) noexcept {
+int find_rule_index(const Settings& settings, const char* name) noexcept {
     for (std::size_t i = 0; i < settings.count; ++i) {
         const Rule& rule = settings.rules[i];
         if (pattern_covers(rule.pattern, name, nullptr)) {

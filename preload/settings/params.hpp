@@ -30,8 +30,8 @@ struct Rule {
 struct Limits {
     std::uint64_t memory = 256ULL << 20U;  ///< bytes of buffers of this process
     std::uint32_t threads = 2;             ///< that read ahead and write behind; 0: the program's own calls do it
-    bool leases = true;          ///< the kernel's leases are used where there are any; false only in unit tests
-    std::uint32_t age_ms = 200;  ///< no data waits longer than about this before it is handed to the kernel
+    bool uses_leases = true;         ///< the kernel's leases are used where there are any; false only in unit tests
+    std::uint32_t max_age_ms = 200;  ///< no data waits longer than about this before it is handed to the kernel
 };
 
 /// Mode of the library for the files that match the entries (SONDE_IOBUF).
@@ -68,12 +68,12 @@ void read_params(const char* text, Settings& into, Warn warn) noexcept;
 bool read_size(const char* text, std::size_t length, std::uint64_t& bytes) noexcept;
 
 /// Returns the first rule that covers the name, or nullptr. Only patterns that start with "/" cover system paths.
-Rule* rule_for(Settings& settings, const char* name, const char* absolute) noexcept;
+Rule* find_rule_by_name(Settings& settings, const char* name, const char* absolute) noexcept;
 
 /// The number of the rule that covers a file opened as `name`, as far as this name tells: `no_rule` when none can,
 /// `rule_by_absolute_path` when only the absolute path decides.
 inline constexpr int no_rule = -1;
 inline constexpr int rule_by_absolute_path = -2;
-int rule_by_given_name(const Settings& settings, const char* name) noexcept;
+int find_rule_index(const Settings& settings, const char* name) noexcept;
 
 }  // namespace sonde::settings

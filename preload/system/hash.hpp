@@ -9,7 +9,7 @@
 namespace sonde::system {
 
 /// Eight bytes at a time: names are looked up at each opening. Good in the upper half, which is what tables should use.
-inline std::uint64_t hash_of(const char* name) noexcept {
+inline std::uint64_t compute_hash(const char* name) noexcept {
     constexpr std::uint64_t factor = 0x9E3779B97F4A7C15ULL;
     std::size_t remaining = std::strlen(name);
     std::uint64_t hash = remaining * factor;

@@ -13,7 +13,7 @@ inline constexpr int first_private = 700;
 
 /// A duplicate of `fd` with a high number, closed by exec; where descriptors are limited to less, near the limit. -1
 /// when there is none.
-inline int high_duplicate(int fd) noexcept {
+inline int duplicate_to_high_descriptor(int fd) noexcept {
     long duplicate = raw::call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, first_private);
     struct rlimit limit {};
     if (duplicate < 0 && raw::call(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, raw::number(&limit)) == 0 &&

@@ -13,8 +13,8 @@ namespace sonde::system {
 /// Returns zeroed pages, or nullptr. `reserve_only`: address space that uses memory only when it is touched.
 inline void* map_bytes(std::size_t bytes, bool reserve_only = false) noexcept {
     const long flags = MAP_PRIVATE | MAP_ANONYMOUS | (reserve_only ? MAP_NORESERVE : 0);
-    const long got = raw::call(SYS_mmap, 0, static_cast<long>(bytes), PROT_READ | PROT_WRITE, flags, -1, 0);
-    return got < 0 ? nullptr : reinterpret_cast<void*>(got);
+    const long address = raw::call(SYS_mmap, 0, static_cast<long>(bytes), PROT_READ | PROT_WRITE, flags, -1, 0);
+    return address < 0 ? nullptr : reinterpret_cast<void*>(address);
 }
 
 inline void unmap_bytes(void* where, std::size_t bytes) noexcept {
@@ -54,10 +54,10 @@ class Slab {
         if (next_object_ == nullptr) {
             return nullptr;
         }
-        void* const here = next_object_;
+        void* const address = next_object_;
         next_object_ += sizeof(T);
         bytes_left_ -= sizeof(T);
-        return new (here) T{};
+        return new (address) T{};
     }
     Lock lock_;
     T* free_ = nullptr;

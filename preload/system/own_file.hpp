@@ -18,10 +18,10 @@ inline long open_own_file(const char* path, int flags, int mode) noexcept {
     if (fd < 0) {
         return fd;
     }
-    struct stat got {};
-    const long status = raw::call(SYS_fstat, fd, raw::number(&got));
-    if (status != 0 || !S_ISREG(got.st_mode) || got.st_nlink != 1 ||
-        got.st_uid != static_cast<uid_t>(raw::call(SYS_geteuid)) || (got.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    struct stat status {};
+    const long error = raw::call(SYS_fstat, fd, raw::number(&status));
+    if (error != 0 || !S_ISREG(status.st_mode) || status.st_nlink != 1 ||
+        status.st_uid != static_cast<uid_t>(raw::call(SYS_geteuid)) || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
         raw::call(SYS_close, fd);
         return -13;  // EACCES
     }

@@ -76,15 +76,15 @@ class Text {
     bool flush() noexcept {
         std::size_t done = 0;
         while (fd_ >= 0 && done < length_) {
-            const long got = raw::call(SYS_write, fd_, raw::number(data_ + done), static_cast<long>(length_ - done));
-            if (got == -4) {  // EINTR
+            const long result = raw::call(SYS_write, fd_, raw::number(data_ + done), static_cast<long>(length_ - done));
+            if (result == -4) {  // EINTR
                 continue;
             }
-            if (got <= 0) {
+            if (result <= 0) {
                 fd_ = -1;
                 break;
             }
-            done += static_cast<std::size_t>(got);
+            done += static_cast<std::size_t>(result);
         }
         const bool good = fd_ >= 0;
         if (good) {

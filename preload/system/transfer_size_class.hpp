@@ -7,7 +7,7 @@
 namespace sonde::system {
 
 /// Darshan's size classes: up to 100, 1K, 10K, 100K, 1M, 4M, 10M, 100M, 1G bytes, and more.
-inline unsigned transfer_size_class(std::uint64_t bytes) noexcept {
+inline unsigned find_transfer_size_class(std::uint64_t bytes) noexcept {
     constexpr std::uint64_t limits[] = {100,       1024,       10240,       102400,    1U << 20U,
                                         4U << 20U, 10U << 20U, 100U << 20U, 1U << 30U, ~0ULL};
     // The class of the largest number with this many bits; a smaller number is in that class or in the one before.

@@ -29,13 +29,13 @@ struct Record {
     std::uint32_t number = 0;
     AccessCounts read, write;
     std::uint64_t calls[static_cast<unsigned>(Kind::count)] = {};
-    std::uint64_t meta_ticks = 0;
+    std::uint64_t metadata_ticks = 0;
     std::uint64_t switches = 0;  ///< from reading to writing or back
     std::uint64_t file_unaligned = 0, memory_unaligned = 0;
     Kind last_kind = Kind::Other;
     std::int64_t last_begin = 0;  ///< of the last read or write, through whichever descriptor
     std::int64_t last_end = 0;
-    bool moved = false;
+    bool has_moved_data = false;
     system::FrequentValues sizes, strides;
     std::int64_t largest_open = 0;  ///< size of the file when it was last opened or closed
     std::uint64_t first_open = 0;
@@ -61,7 +61,7 @@ struct CallEvent {
     std::int64_t bytes;
 };
 
-struct PathCallCounts {  // calls on paths, not on descriptors
+struct PathCallTotals {  // calls on paths, not on descriptors
     std::atomic<std::uint64_t> calls{0};
     std::atomic<std::uint64_t> ticks{0};
 };
@@ -71,14 +71,14 @@ struct TraceState {
     static constexpr std::uint32_t buckets = 4096;
     static constexpr std::uint32_t max_records = 65536;
     system::Lock lock;
-    Record** by_name = nullptr;
-    Record** all = nullptr;
+    Record** record_buckets = nullptr;
+    Record** all_records = nullptr;
     std::atomic<std::uint32_t> records{0};
-    std::uint64_t overflow = 0;  ///< opens beyond the last record
+    std::uint64_t unrecorded_opens = 0;  ///< opens beyond the last record
     CallEvent* events = nullptr;
     std::size_t max_events = 0;
     std::atomic<std::uint64_t> events_seen{0};
-    PathCallCounts names[static_cast<unsigned>(Kind::count)];
+    PathCallTotals path_calls[static_cast<unsigned>(Kind::count)];
     std::uint64_t began_ticks = 0, began_ns = 0, began_wall_ns = 0;
 };
 extern TraceState state;

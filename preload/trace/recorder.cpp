@@ -24,7 +24,7 @@ constinit system::Slab<OpenDescription> handles;
 constinit std::atomic<int> highest{0};
 
 Record*& compute_file_bucket(std::uint64_t hash) noexcept {
-    return state.by_name[(hash >> 32U) % TraceState::buckets];
+    return state.record_buckets[(hash >> 32U) % TraceState::buckets];
 }
 
 /// Reads the absolute path of an open descriptor, or the path that the program opened.
@@ -45,7 +45,7 @@ void read_file_name(int fd, const char* given_path, char* into, std::size_t room
 Record* make_record(const char* path, std::uint64_t hash) noexcept {
     const std::uint32_t number = state.records.load(std::memory_order_relaxed);
     if (number == TraceState::max_records) {
-        ++state.overflow;
+        ++state.unrecorded_opens;
         return nullptr;
     }
     static constexpr std::size_t at_once = 32;
@@ -56,7 +56,7 @@ Record* make_record(const char* path, std::uint64_t hash) noexcept {
         remaining = fresh != nullptr ? at_once : 0;
     }
     if (remaining == 0) {
-        ++state.overflow;
+        ++state.unrecorded_opens;
         return nullptr;
     }
     // cppcheck-suppress legacyUninitvar  ; it is made on this line
@@ -68,7 +68,7 @@ Record* make_record(const char* path, std::uint64_t hash) noexcept {
     Record*& bucket = compute_file_bucket(hash);
     record->in_bucket = bucket;
     bucket = record;
-    state.all[number] = record;
+    state.all_records[number] = record;
     state.records.store(number + 1, std::memory_order_release);
     return record;
 }
@@ -79,7 +79,7 @@ Record* find_or_make_record(int fd, const char* given_path) noexcept {
     if (settings::is_system_path(path)) {
         return nullptr;  // libraries, devices, the kernel's tables: not what a trace is for
     }
-    const std::uint64_t hash = system::hash_of(path);
+    const std::uint64_t hash = system::compute_hash(path);
     system::LockGuard lock_guard(state.lock);
     for (Record* record = compute_file_bucket(hash); record != nullptr; record = record->in_bucket) {
         if (record->hash == hash && std::strcmp(record->path, path) == 0) {
@@ -113,19 +113,19 @@ OpenDescription* get_handle(int fd) noexcept {
 
 void count_metadata_call(Record& record, Kind kind, std::uint64_t began, std::uint64_t ended) noexcept {
     ++record.calls[static_cast<unsigned>(kind)];
-    record.meta_ticks += ended - began;
+    record.metadata_ticks += ended - began;
 }
 
 }  // namespace
 
-int highest_descriptor() noexcept {
+int get_highest_traced_descriptor() noexcept {
     return table != nullptr ? highest.load(std::memory_order_relaxed) : 0;
 }
 
-void start(const char* folder, std::size_t events) noexcept {
+void start_tracing(const char* folder, std::size_t events) noexcept {
     state.folder = folder;
-    state.by_name = static_cast<Record**>(system::map_bytes(TraceState::buckets * sizeof(Record*)));
-    state.all = static_cast<Record**>(system::map_bytes(TraceState::max_records * sizeof(Record*), true));
+    state.record_buckets = static_cast<Record**>(system::map_bytes(TraceState::buckets * sizeof(Record*)));
+    state.all_records = static_cast<Record**>(system::map_bytes(TraceState::max_records * sizeof(Record*), true));
     state.max_events = std::min<std::size_t>(events, 1U << 24U);
     state.events = state.max_events > 0
                        ? static_cast<CallEvent*>(system::map_bytes(state.max_events * sizeof(CallEvent), true))
@@ -136,17 +136,17 @@ void start(const char* folder, std::size_t events) noexcept {
     state.began_ticks = system::ticks();
     auto* new_table =
         static_cast<std::atomic<OpenDescription*>*>(system::map_bytes(sizeof(*table) * max_descriptors, true));
-    if (state.by_name != nullptr && state.all != nullptr) {
+    if (state.record_buckets != nullptr && state.all_records != nullptr) {
         table = new_table;
     }
 }
 
 void record_open(int fd, int flags, const char* path, std::uint64_t began) noexcept {
     const system::Critical critical;
-    struct stat got {};
+    struct stat status {};
     const int saved_errno = errno;
     if (static_cast<unsigned>(fd) >= max_descriptors || (flags & O_PATH) != 0 ||
-        raw::call(SYS_fstat, fd, raw::number(&got)) != 0 || !S_ISREG(got.st_mode)) {
+        raw::call(SYS_fstat, fd, raw::number(&status)) != 0 || !S_ISREG(status.st_mode)) {
         return;
     }
     Record* record = find_or_make_record(fd, path != nullptr ? path : "");
@@ -161,15 +161,15 @@ void record_open(int fd, int flags, const char* path, std::uint64_t began) noexc
     record->lock.lock();
     count_metadata_call(*record, Kind::Open, began, ended);
     record->flags |= flags & O_ACCMODE;
-    record->largest_open = std::max<std::int64_t>(record->largest_open, got.st_size);
-    record->block = static_cast<std::uint32_t>(got.st_blksize);
+    record->largest_open = std::max<std::int64_t>(record->largest_open, status.st_size);
+    record->block = static_cast<std::uint32_t>(status.st_blksize);
     const bool power = record->block != 0 && (record->block & (record->block - 1)) == 0;
     record->block_mask = power ? record->block - 1 : 4095;
     record->first_open = record->first_open == 0 ? began : record->first_open;
     record->lock.unlock();
     store_event(*record, Kind::Open, began, ended, 0, 0);
-    int most = highest.load(std::memory_order_relaxed);
-    while (fd > most && !highest.compare_exchange_weak(most, fd, std::memory_order_relaxed)) {
+    int previous_highest = highest.load(std::memory_order_relaxed);
+    while (fd > previous_highest && !highest.compare_exchange_weak(previous_highest, fd, std::memory_order_relaxed)) {
     }
     table[fd].store(handle, std::memory_order_release);
     errno = saved_errno;
@@ -200,13 +200,14 @@ void record_duplicate(int fd, int duplicate) noexcept {
         system::LockGuard lock_guard(handle->record->lock);
         ++handle->references;
         table[duplicate].store(handle, std::memory_order_release);
-        int most = highest.load(std::memory_order_relaxed);
-        while (duplicate > most && !highest.compare_exchange_weak(most, duplicate, std::memory_order_relaxed)) {
+        int previous_highest = highest.load(std::memory_order_relaxed);
+        while (duplicate > previous_highest &&
+               !highest.compare_exchange_weak(previous_highest, duplicate, std::memory_order_relaxed)) {
         }
     }
 }
 
-void record_transfer(int fd, Kind kind, std::size_t requested, ssize_t got, std::int64_t offset, const void* memory,
+void record_transfer(int fd, Kind kind, std::size_t requested, ssize_t result, std::int64_t offset, const void* memory,
                      std::uint64_t began) noexcept {
     const system::Critical critical;
     const std::uint64_t ended = system::ticks();
@@ -219,7 +220,7 @@ void record_transfer(int fd, Kind kind, std::size_t requested, ssize_t got, std:
     record.lock.lock();
     AccessCounts& counts = kind == Kind::Read ? record.read : record.write;
     const std::int64_t start = offset == current_offset ? handle->offset : offset;
-    const std::int64_t bytes = got > 0 ? got : 0;
+    const std::int64_t bytes = result > 0 ? result : 0;
     const std::int64_t end = start + bytes;
     if (offset == current_offset) {
         handle->offset = end;
@@ -231,10 +232,10 @@ void record_transfer(int fd, Kind kind, std::size_t requested, ssize_t got, std:
     counts.last = ended;
     counts.bytes += static_cast<std::uint64_t>(bytes);
     counts.highest_offset = std::max(counts.highest_offset, end - 1);
-    counts.errors += got < 0 ? 1 : 0;
-    counts.short_transfers += got >= 0 && static_cast<std::size_t>(got) < requested ? 1 : 0;
-    ++counts.sizes[system::transfer_size_class(static_cast<std::uint64_t>(bytes))];
-    if (record.moved) {
+    counts.errors += result < 0 ? 1 : 0;
+    counts.short_transfers += result >= 0 && static_cast<std::size_t>(result) < requested ? 1 : 0;
+    ++counts.sizes[system::find_transfer_size_class(static_cast<std::uint64_t>(bytes))];
+    if (record.has_moved_data) {
         counts.consecutive += start == record.last_end ? 1 : 0;
         counts.sequential += start >= record.last_end ? 1 : 0;
         record.switches += record.last_kind != kind ? 1 : 0;
@@ -243,12 +244,12 @@ void record_transfer(int fd, Kind kind, std::size_t requested, ssize_t got, std:
     record.sizes.add(bytes);
     record.file_unaligned += (start & record.block_mask) != 0 ? 1 : 0;
     record.memory_unaligned += reinterpret_cast<std::uintptr_t>(memory) % 8 != 0 ? 1 : 0;
-    record.moved = true;
+    record.has_moved_data = true;
     record.last_kind = kind;
     record.last_begin = start;
     record.last_end = end;
     record.lock.unlock();
-    store_event(record, kind, began, ended, start, got);
+    store_event(record, kind, began, ended, start, result);
 }
 
 void record_seek(int fd, std::int64_t result, std::uint64_t began) noexcept {
@@ -277,7 +278,7 @@ void record_call(int fd, Kind kind, std::uint64_t began) noexcept {
 }
 
 void record_named_call(Kind kind, std::uint64_t began) noexcept {
-    PathCallCounts& counted = state.names[static_cast<unsigned>(kind)];
+    PathCallTotals& counted = state.path_calls[static_cast<unsigned>(kind)];
     counted.calls.fetch_add(1, std::memory_order_relaxed);
     counted.ticks.fetch_add(system::ticks() - began, std::memory_order_relaxed);
 }
@@ -287,16 +288,16 @@ void restart_trace_in_child() noexcept {
     handles.reset_lock();
     state.lock.reset();
     for (std::uint32_t i = 0; i < state.records.load(std::memory_order_relaxed); ++i) {
-        Record& record = *state.all[i];
+        Record& record = *state.all_records[i];
         record.lock.reset();
         record.read = {};
         record.write = {};
         std::fill(std::begin(record.calls), std::end(record.calls), 0);
-        record.meta_ticks = record.switches = record.file_unaligned = record.memory_unaligned = 0;
+        record.metadata_ticks = record.switches = record.file_unaligned = record.memory_unaligned = 0;
         record.sizes = {};
         record.strides = {};
     }
-    for (PathCallCounts& counts : state.names) {
+    for (PathCallTotals& counts : state.path_calls) {
         counts.calls.store(0, std::memory_order_relaxed);
         counts.ticks.store(0, std::memory_order_relaxed);
     }

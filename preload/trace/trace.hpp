@@ -23,19 +23,19 @@ inline bool is_traced_descriptor(int fd) noexcept {
     return table != nullptr && static_cast<unsigned>(fd) < max_descriptors &&
            table[fd].load(std::memory_order_relaxed) != nullptr && !system::Critical::is_in_library();
 }
-int highest_descriptor() noexcept;
+int get_highest_traced_descriptor() noexcept;
 inline bool is_tracing() noexcept {
     return table != nullptr;
 }
 
 /// `folder` receives one file a process when it ends. `events`: how many single calls are kept.
-void start(const char* folder, std::size_t events) noexcept;
+void start_tracing(const char* folder, std::size_t events) noexcept;
 void record_open(int fd, int flags, const char* path, std::uint64_t began) noexcept;
 void record_close(int fd, std::uint64_t began) noexcept;  ///< after close() succeeded
 void record_duplicate(int fd, int duplicate) noexcept;
 inline constexpr std::int64_t current_offset = -1;
-/// A read or write of `asked` bytes returned `got`. `at` is its offset, or `here`.
-void record_transfer(int fd, Kind kind, std::size_t requested, ssize_t got, std::int64_t offset, const void* memory,
+/// A read or write of `requested` bytes returned `result`. `offset` may be `current_offset`.
+void record_transfer(int fd, Kind kind, std::size_t requested, ssize_t result, std::int64_t offset, const void* memory,
                      std::uint64_t began) noexcept;
 void record_seek(int fd, std::int64_t result, std::uint64_t began) noexcept;
 /// Any other call on a descriptor.
@@ -46,6 +46,6 @@ void record_named_call(Kind kind, std::uint64_t began) noexcept;
 void restart_trace_in_child() noexcept;
 /// Writes the trace file of this process. `again`: the process may continue (failed exec); the next call rewrites the
 /// file.
-void write_out() noexcept;
+void write_trace() noexcept;
 
 }  // namespace sonde::trace

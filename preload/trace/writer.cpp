@@ -22,15 +22,15 @@ constexpr const char* kind_names[] = {"open",     "read", "write", "seek", "stat
 static_assert(std::size(kind_names) == static_cast<unsigned>(Kind::count));
 
 /// ns per tick as 32.32 fixed point, from the whole life of the process.
-struct Scale {
+struct TickScale {
     std::uint64_t multiplier;
-    std::uint64_t ns(std::uint64_t ticks) const noexcept {
+    std::uint64_t ticks_to_ns(std::uint64_t ticks) const noexcept {
         __extension__ using Wide = unsigned __int128;
         return static_cast<std::uint64_t>((static_cast<Wide>(ticks) * multiplier) >> 32U);
     }
 };
 
-Scale measure_tick_rate() noexcept {
+TickScale measure_tick_rate() noexcept {
     constexpr std::uint64_t min_ns = 1'000'000;
     std::uint64_t ticks = 0;
     std::uint64_t spent = 0;
@@ -44,12 +44,12 @@ Scale measure_tick_rate() noexcept {
 
 std::size_t read_small_file(const char* path, char* into, std::size_t room) noexcept {
     const long fd = raw::call(SYS_openat, AT_FDCWD, raw::number(path), O_RDONLY | O_CLOEXEC);
-    long got = 0;
+    long bytes_read = 0;
     if (fd >= 0) {
-        got = raw::call(SYS_read, fd, raw::number(into), static_cast<long>(room - 1));
+        bytes_read = raw::call(SYS_read, fd, raw::number(into), static_cast<long>(room - 1));
         raw::call(SYS_close, fd);
     }
-    const std::size_t length = got > 0 ? static_cast<std::size_t>(got) : 0;
+    const std::size_t length = bytes_read > 0 ? static_cast<std::size_t>(bytes_read) : 0;
     into[length] = 0;
     return length;
 }
@@ -85,7 +85,7 @@ void append_command_line(Text& text) noexcept {
     text << "]";
 }
 
-void append_process_line(Text& text, const Scale& scale) noexcept {
+void append_process_line(Text& text, const TickScale& scale) noexcept {
     struct utsname machine {};
     raw::call(SYS_uname, raw::number(&machine));
     text << "{\"type\":\"process\",\"schema\":\"sonde-trace/1\",\"pid\":" << std::int64_t{raw::call(SYS_getpid)}
@@ -97,7 +97,7 @@ void append_process_line(Text& text, const Scale& scale) noexcept {
     text.seconds(system::now_ns() - state.began_ns)
         << ",\"tick_ps\":" << ((scale.multiplier * 1000) >> 32U)
         << ",\"files\":" << std::uint64_t{state.records.load(std::memory_order_acquire)}
-        << ",\"files_left_out\":" << state.overflow;
+        << ",\"files_left_out\":" << state.unrecorded_opens;
     const std::uint64_t event_count = state.events_seen.load(std::memory_order_relaxed);
     text << ",\"events\":" << std::min<std::uint64_t>(event_count, state.max_events)
          << ",\"events_left_out\":" << (event_count > state.max_events ? event_count - state.max_events : 0);
@@ -109,24 +109,24 @@ void append_process_line(Text& text, const Scale& scale) noexcept {
     text << ",\"paths\":{";
     const char* comma = "";
     for (const Kind kind : {Kind::Stat, Kind::Name}) {
-        const PathCallCounts& counts = state.names[static_cast<unsigned>(kind)];
+        const PathCallTotals& counts = state.path_calls[static_cast<unsigned>(kind)];
         text << comma << "\"" << kind_names[static_cast<unsigned>(kind)]
              << "\":{\"calls\":" << counts.calls.load(std::memory_order_relaxed) << ",\"s\":";
-        text.seconds(scale.ns(counts.ticks.load(std::memory_order_relaxed))) << "}";
+        text.seconds(scale.ticks_to_ns(counts.ticks.load(std::memory_order_relaxed))) << "}";
         comma = ",";
     }
     text << "}}\n";
 }
 
-void append_direction(Text& text, const char* name, const AccessCounts& counts, const Scale& scale) noexcept {
+void append_access_counts(Text& text, const char* name, const AccessCounts& counts, const TickScale& scale) noexcept {
     text << ",\"" << name << "\":{\"calls\":" << counts.calls << ",\"bytes\":" << counts.bytes << ",\"s\":";
-    text.seconds(scale.ns(counts.ticks)) << ",\"slowest_s\":";
-    text.seconds(scale.ns(counts.slowest))
+    text.seconds(scale.ticks_to_ns(counts.ticks)) << ",\"slowest_s\":";
+    text.seconds(scale.ticks_to_ns(counts.slowest))
         << ",\"consecutive\":" << counts.consecutive << ",\"sequential\":" << counts.sequential
         << ",\"errors\":" << counts.errors << ",\"short\":" << counts.short_transfers
         << ",\"highest\":" << counts.highest_offset << ",\"first_s\":";
-    text.seconds(scale.ns(counts.first - std::min(counts.first, state.began_ticks))) << ",\"last_s\":";
-    text.seconds(scale.ns(counts.last - std::min(counts.last, state.began_ticks))) << ",\"sizes\":[";
+    text.seconds(scale.ticks_to_ns(counts.first - std::min(counts.first, state.began_ticks))) << ",\"last_s\":";
+    text.seconds(scale.ticks_to_ns(counts.last - std::min(counts.last, state.began_ticks))) << ",\"sizes\":[";
     for (unsigned i = 0; i < 10; ++i) {
         text << (i > 0 ? "," : "") << counts.sizes[i];
     }
@@ -150,7 +150,7 @@ void append_frequent_values(Text& text, const char* name, const FrequentValues& 
     text << "]";
 }
 
-bool was_used(const Record& record) noexcept {
+bool has_calls(const Record& record) noexcept {
     std::uint64_t calls = record.read.calls + record.write.calls;
     for (const std::uint64_t count : record.calls) {
         calls += count;
@@ -158,11 +158,11 @@ bool was_used(const Record& record) noexcept {
     return calls > 0;
 }
 
-void append_file_line(Text& text, Record& record, const Scale& scale) noexcept {
+void append_file_line(Text& text, Record& record, const TickScale& scale) noexcept {
     if (!record.lock.try_lock(1'000'000'000)) {
         return;
     }
-    if (!was_used(record)) {
+    if (!has_calls(record)) {
         record.lock.unlock();
         return;
     }
@@ -181,11 +181,11 @@ void append_file_line(Text& text, Record& record, const Scale& scale) noexcept {
         }
     }
     text << "},\"meta_s\":";
-    text.seconds(scale.ns(record.meta_ticks))
+    text.seconds(scale.ticks_to_ns(record.metadata_ticks))
         << ",\"switches\":" << record.switches << ",\"file_unaligned\":" << record.file_unaligned
         << ",\"memory_unaligned\":" << record.memory_unaligned;
-    append_direction(text, "read", record.read, scale);
-    append_direction(text, "write", record.write, scale);
+    append_access_counts(text, "read", record.read, scale);
+    append_access_counts(text, "write", record.write, scale);
     append_frequent_values(text, "common_sizes", record.sizes);
     append_frequent_values(text, "common_strides", record.strides);
     text << "}\n";
@@ -193,7 +193,7 @@ void append_file_line(Text& text, Record& record, const Scale& scale) noexcept {
 }
 
 /// Events are arrays, not objects, so that a file with a million of them stays small enough to open.
-void append_event_lines(Text& text, const Scale& scale) noexcept {
+void append_event_lines(Text& text, const TickScale& scale) noexcept {
     const std::uint64_t event_count =
         std::min<std::uint64_t>(state.events_seen.load(std::memory_order_relaxed), state.max_events);
     constexpr std::uint64_t on_a_line = 512;
@@ -201,9 +201,10 @@ void append_event_lines(Text& text, const Scale& scale) noexcept {
         text << "{\"type\":\"events\",\"columns\":[\"t_ns\",\"ns\",\"file\",\"op\",\"offset\",\"bytes\"],\"rows\":[";
         for (std::uint64_t i = offset; i < std::min(offset + on_a_line, event_count); ++i) {
             const CallEvent& event = state.events[i];
-            text << (i > offset ? ",[" : "[") << scale.ns(event.began - std::min(event.began, state.began_ticks)) << ","
-                 << scale.ns(event.ticks) << "," << std::uint64_t{event.file} << ",\"" << kind_names[event.kind]
-                 << "\"," << event.offset << "," << event.bytes << "]";
+            text << (i > offset ? ",[" : "[")
+                 << scale.ticks_to_ns(event.began - std::min(event.began, state.began_ticks)) << ","
+                 << scale.ticks_to_ns(event.ticks) << "," << std::uint64_t{event.file} << ",\""
+                 << kind_names[event.kind] << "\"," << event.offset << "," << event.bytes << "]";
         }
         text << "]}\n";
     }
@@ -211,15 +212,15 @@ void append_event_lines(Text& text, const Scale& scale) noexcept {
 
 }  // namespace
 
-void write_out() noexcept {
-    bool anything = false;
+void write_trace() noexcept {
+    bool has_any_calls = false;
     for (std::uint32_t i = 0; i < state.records.load(std::memory_order_acquire); ++i) {
-        anything |= was_used(*state.all[i]);
+        has_any_calls |= has_calls(*state.all_records[i]);
     }
-    if (!anything) {
+    if (!has_any_calls) {
         return;  // a job starts many small programs that touch no file
     }
-    const Scale scale = measure_tick_rate();
+    const TickScale scale = measure_tick_rate();
     struct utsname machine {};
     raw::call(SYS_uname, raw::number(&machine));
     Text name;
@@ -236,7 +237,7 @@ void write_out() noexcept {
     Text text(static_cast<int>(fd));
     append_process_line(text, scale);
     for (std::uint32_t i = 0; i < state.records.load(std::memory_order_acquire); ++i) {
-        append_file_line(text, *state.all[i], scale);
+        append_file_line(text, *state.all_records[i], scale);
     }
     append_event_lines(text, scale);
     text << "{\"type\":\"end\"}\n";

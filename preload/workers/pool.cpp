@@ -23,11 +23,11 @@ void* run_worker(void*) noexcept {
         File* file = next_file();
         bool walk = false;
         if (file == nullptr) {
-            if (!pool.ending) {
+            if (!pool.is_ending) {
                 pool.work_available.wait(pool.lock, pool.idle_sleep_ns);
             }
             file = next_file();
-            if (file == nullptr && (pool.ending || pool.idle_walks >= max_idle_walks)) {
+            if (file == nullptr && (pool.is_ending || pool.idle_walks >= max_idle_walks)) {
                 unregister_worker();
                 pool.lock.unlock();
                 break;
@@ -43,7 +43,7 @@ void* run_worker(void*) noexcept {
             continue;
         }
         file->lock.lock();
-        file->queued_in_pool = 0;
+        file->queued_pool_generation = 0;
         while (file->mode.load(std::memory_order_relaxed) == Mode::Active && !file->active_calls.is_gate_closed &&
                do_next_job(*file)) {
         }
@@ -53,21 +53,21 @@ void* run_worker(void*) noexcept {
 }
 
 std::uint32_t start_pool_threads() noexcept {
-    return pool.started + start_threads(run_worker, state.settings->limits.threads - pool.started);
+    return pool.running_threads + start_threads(run_worker, state.settings->limits.threads - pool.running_threads);
 }
 
 }  // namespace
 
-void install_workers() noexcept {
-    pool.start = start_pool_threads;
+void install_worker_starter() noexcept {
+    pool.thread_starter = start_pool_threads;
 }
 
 void stop_workers() noexcept {
     constexpr std::int64_t patience_ns = 200'000'000, step_ns = 1'000'000;
     end_lease_thread();
     pool.lock.lock();
-    pool.ending = true;
-    for (std::int64_t waited = 0; pool.started > 0 && waited < patience_ns; waited += step_ns) {
+    pool.is_ending = true;
+    for (std::int64_t waited = 0; pool.running_threads > 0 && waited < patience_ns; waited += step_ns) {
         pool.work_available.notify_all();
         pool.thread_ended.wait(pool.lock, step_ns);
     }
@@ -80,15 +80,15 @@ void stop_workers() noexcept {
     pool.lock.unlock();
 }
 
-void workers_after_fork() noexcept {
+void reset_workers_after_fork() noexcept {
     pool.lock.reset();
     pool.work_available.reset();
     pool.thread_ended.reset();
-    pool.started = pool.max_threads_created = pool.idle_walks = pool.first = pool.count = 0;
+    pool.running_threads = pool.max_threads_created = pool.idle_walks = pool.first = pool.count = 0;
     std::fill(std::begin(pool.ended_threads), std::end(pool.ended_threads), 0);
-    pool.failed = pool.ending = false;
+    pool.has_failed = pool.is_ending = false;
     ++pool.generation;
-    lease_thread_after_fork();
+    reset_lease_thread_after_fork();
 }
 
 }  // namespace sonde::buffer

@@ -5,8 +5,8 @@
 namespace sonde::buffer {
 
 /// Must be called before the first work is queued.
-void install_workers() noexcept;
-void workers_after_fork() noexcept;
+void install_worker_starter() noexcept;
+void reset_workers_after_fork() noexcept;
 /// Ends the threads; none is started again. Waits for their end for a limited time.
 void stop_workers() noexcept;
 

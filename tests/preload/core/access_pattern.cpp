@@ -241,21 +241,21 @@ TEST_CASE("used_read_ahead_earns_guesses_and_unused_pauses_it") {
     unseen.file->profitability.speculative_loads_left = 15;
     buffer::Page unused;
     buffer::count_used_read_ahead(*unseen.file, unused);
-    CHECK(unseen.file->statistics.ahead_used == 0);
+    CHECK(unseen.file->statistics.read_aheads_used == 0);
     for (int i = 0; i < 3; ++i) {
         buffer::Page used;
         used.is_read_ahead = true;
         buffer::count_used_read_ahead(*unseen.file, used);
         CHECK_FALSE(used.is_read_ahead);
     }
-    CHECK(unseen.file->statistics.ahead_used == 3);
+    CHECK(unseen.file->statistics.read_aheads_used == 3);
     CHECK(unseen.file->profitability.speculative_loads_left == 16);
     const auto pause = [](std::uint64_t started, std::uint64_t unused_before) {
         Unseen other;
-        other.file->statistics.ahead_started = started;
-        other.file->statistics.ahead_unused = unused_before;
+        other.file->statistics.read_aheads_started = started;
+        other.file->statistics.read_aheads_unused = unused_before;
         buffer::count_unused_read_ahead(*other.file);
-        CHECK(other.file->statistics.ahead_unused == unused_before + 1);
+        CHECK(other.file->statistics.read_aheads_unused == unused_before + 1);
         return other.file->profitability.read_ahead_pause;
     };
     CHECK(pause(8, 2) == 256);  // three of eight

@@ -70,7 +70,7 @@ TEST_CASE("appends_reads_and_truncations_equal_plain_file") {
                     REQUIRE(close_buffered(fd[1]) == 0);
                     fd[1] = open_buffered(path, O_WRONLY | O_APPEND);
                 }
-                REQUIRE_FALSE(file_of(fd[0]).append.foreign_growth);
+                REQUIRE_FALSE(file_of(fd[0]).append.has_foreign_growth);
             }
             for (const int descriptor : fd) {
                 REQUIRE(close_buffered(descriptor) == 0);

@@ -18,7 +18,7 @@ constexpr std::int64_t MiB = 1 << 20;
 
 /// Returns the settings that are chosen after 200 calls, of which (*call)(i, watch) makes the i-th.
 template <class Call>
-BufferChoice chosen_for(Call call, std::uint64_t block = 4096, int calls = 200) {
+BufferChoice choose_settings_after(Call call, std::uint64_t block = 4096, int calls = 200) {
     AccessWatch watch;
     for (int i = 0; i < calls; ++i) {
         call(i, watch);
@@ -37,33 +37,40 @@ void check(const BufferChoice& got, std::uint32_t page_size, std::uint32_t pages
 }  // namespace
 
 TEST_CASE("streams_get_pages_of_64_records_and_read_ahead") {
-    check(chosen_for([](int i, AccessWatch& watch) { watch.add(true, i * 1000, 1000); }), MiB, 4, 0);
-    check(chosen_for([](int i, AccessWatch& watch) { watch.add(false, i * 1000, 1000); }), MiB, 4, 2);
-    check(chosen_for([](int i, AccessWatch& watch) { watch.add(true, i * 100000, 100000); }), 8 * MiB, 4, 0);
-    check(chosen_for([](int i, AccessWatch& watch) { watch.add(true, i * 1000000, 1000000); }), 16 * MiB, 4, 0);
-    check(chosen_for([](int i, AccessWatch& watch) { watch.add(true, i * 1000, 1000); }, 4 << 20), 4 * MiB, 4, 0);
+    check(choose_settings_after([](int i, AccessWatch& watch) { watch.add(true, i * 1000, 1000); }), MiB, 4, 0);
+    check(choose_settings_after([](int i, AccessWatch& watch) { watch.add(false, i * 1000, 1000); }), MiB, 4, 2);
+    check(choose_settings_after([](int i, AccessWatch& watch) { watch.add(true, i * 100000, 100000); }), 8 * MiB, 4, 0);
+    check(choose_settings_after([](int i, AccessWatch& watch) { watch.add(true, i * 1000000, 1000000); }), 16 * MiB, 4,
+          0);
+    check(choose_settings_after([](int i, AccessWatch& watch) { watch.add(true, i * 1000, 1000); }, 4 << 20), 4 * MiB,
+          4, 0);
 }
 
 TEST_CASE("backward_and_strided_access_gets_more_pages") {
-    check(chosen_for([](int i, AccessWatch& watch) { watch.add(false, (1000 - i) * 8000LL, 8000); }), MiB, 16, 2);
-    check(chosen_for([](int i, AccessWatch& watch) { watch.add(false, i * 5000LL, 1000); }), MiB, 16, 2);
-    check(chosen_for([](int i, AccessWatch& watch) { watch.add(true, i * 65536LL, 1000); }), MiB, 16, 0);
+    check(choose_settings_after([](int i, AccessWatch& watch) { watch.add(false, (1000 - i) * 8000LL, 8000); }), MiB,
+          16, 2);
+    check(choose_settings_after([](int i, AccessWatch& watch) { watch.add(false, i * 5000LL, 1000); }), MiB, 16, 2);
+    check(choose_settings_after([](int i, AccessWatch& watch) { watch.add(true, i * 65536LL, 1000); }), MiB, 16, 0);
     // Four calls here, four calls there.
-    check(chosen_for([](int i, AccessWatch& watch) { watch.add(true, i / 4 % 2 * 100 * MiB + i * 1000LL, 1000); }), MiB,
-          16, 0);
+    check(choose_settings_after(
+              [](int i, AccessWatch& watch) { watch.add(true, i / 4 % 2 * 100 * MiB + i * 1000LL, 1000); }),
+          MiB, 16, 0);
     // Reads and writes in turn, each where the previous one ended.
-    check(chosen_for([](int i, AccessWatch& watch) { watch.add(i % 2 == 0, i * 1000LL, 1000); }), MiB, 16, 2);
+    check(choose_settings_after([](int i, AccessWatch& watch) { watch.add(i % 2 == 0, i * 1000LL, 1000); }), MiB, 16,
+          2);
 }
 
 TEST_CASE("scattered_large_distant_or_few_calls_choose_nothing") {
     std::mt19937 random(4);
+    CHECK_FALSE(choose_settings_after([&](int, AccessWatch& watch) {
+                    watch.add(false, random() % 100000 * 1000LL, 1000);
+                }).is_profitable);
+    CHECK_FALSE(choose_settings_after([](int i, AccessWatch& watch) { watch.add(false, i * MiB, MiB); }).is_profitable);
     CHECK_FALSE(
-        chosen_for([&](int, AccessWatch& watch) { watch.add(false, random() % 100000 * 1000LL, 1000); }).is_profitable);
-    CHECK_FALSE(chosen_for([](int i, AccessWatch& watch) { watch.add(false, i * MiB, MiB); }).is_profitable);
-    CHECK_FALSE(chosen_for([](int i, AccessWatch& watch) { watch.add(false, i * 65537LL, 1000); }).is_profitable);
-    CHECK_FALSE(
-        chosen_for([](int i, AccessWatch& watch) { watch.add(false, i * 1000LL, 1000); }, 4096, 199).is_profitable);
-    CHECK_FALSE(chosen_for([](int i, AccessWatch& watch) {
+        choose_settings_after([](int i, AccessWatch& watch) { watch.add(false, i * 65537LL, 1000); }).is_profitable);
+    CHECK_FALSE(choose_settings_after([](int i, AccessWatch& watch) { watch.add(false, i * 1000LL, 1000); }, 4096, 199)
+                    .is_profitable);
+    CHECK_FALSE(choose_settings_after([](int i, AccessWatch& watch) {
                     watch.add(false, i / 2 * 10 * MiB + i * 1000LL, 1000);
                 }).is_profitable);
 }

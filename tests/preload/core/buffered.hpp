@@ -56,8 +56,8 @@ inline settings::Settings& use(const char* params, bool leases = false) {
     static std::vector<std::unique_ptr<settings::Settings>> all_settings;  // files may outlive a test
     all_settings.push_back(std::make_unique<settings::Settings>());
     settings::read_params(params, *all_settings.back(), [](const char*) {});
-    all_settings.back()->limits.leases = leases;
-    buffer::start({.pread = read_below, .pwrite = write_below}, *all_settings.back(), -1, nullptr);
+    all_settings.back()->limits.uses_leases = leases;
+    buffer::start_buffering({.pread = read_below, .pwrite = write_below}, *all_settings.back(), -1, nullptr);
     return *all_settings.back();
 }
 
@@ -66,9 +66,9 @@ inline void stop_pool() {
     buffer::stop_workers();
     {
         const system::LockGuard lock_guard(buffer::pool.lock);
-        REQUIRE(buffer::pool.started == 0);
+        REQUIRE(buffer::pool.running_threads == 0);
     }
-    buffer::workers_after_fork();
+    buffer::reset_workers_after_fork();
 }
 
 /// Runs `answers` in a child process, so that its changes of process-wide state stay there, and returns its answer. The
@@ -78,7 +78,7 @@ bool in_child(Answers answers) {
     const pid_t child = fork();
     REQUIRE(child >= 0);
     if (child == 0) {
-        buffer::node_locks_after_fork();
+        buffer::reset_node_locks_after_fork();
         _exit(answers() ? 0 : 1);
     }
     int status = -1;

@@ -102,7 +102,7 @@ TEST_CASE("foreign_append_releases_at_resume_and_keeps_reason") {
     Held one(quiet);
     const Locked held(one.fd);
     buffer::suspend_buffering(held.file);
-    held.file.append.foreign_growth = true;
+    held.file.append.has_foreign_growth = true;
     buffer::resume_buffering(held.file);
     CHECK(held.file.mode.load() == Mode::Released);
     CHECK(why(one.fd) == buffer::why_grown);
@@ -119,9 +119,9 @@ TEST_CASE("appended_end_must_be_where_expected") {
     file.append.kernel_size = 100;
     buffer::check_appended_size(file, 20, 120);
     CHECK(file.append.kernel_size == 120);
-    CHECK_FALSE(file.append.foreign_growth);
+    CHECK_FALSE(file.append.has_foreign_growth);
     buffer::check_appended_size(file, 20, 150);
-    CHECK(file.append.foreign_growth);
+    CHECK(file.append.has_foreign_growth);
     CHECK(file.append.kernel_size == 150);
 }
 
@@ -137,16 +137,16 @@ TEST_CASE("larger_kernel_size_is_adopted_unless_appending") {
     CHECK(buffer::read_size_from_kernel(-1) == -1);
     buffer::update_size_from_kernel(file);
     CHECK(file.size == 600);
-    file.append = {.only_appends = true, .foreign_growth = false, .kernel_size = 600};
+    file.append = {.only_appends = true, .has_foreign_growth = false, .kernel_size = 600};
     buffer::update_size_from_kernel(file);
-    CHECK_FALSE(file.append.foreign_growth);
+    CHECK_FALSE(file.append.has_foreign_growth);
     file.append.kernel_size = 599;
     file.active_calls.in_storage = 1;  // which may be what has made it longer
     buffer::update_size_from_kernel(file);
-    CHECK_FALSE(file.append.foreign_growth);
+    CHECK_FALSE(file.append.has_foreign_growth);
     file.active_calls.in_storage = 0;
     buffer::update_size_from_kernel(file);
-    CHECK(file.append.foreign_growth);
+    CHECK(file.append.has_foreign_growth);
     CHECK(file.size == 600);
     file.append = {};
     File nobody;
@@ -232,9 +232,9 @@ TEST_CASE("fresh_objects_are_empty") {
     CHECK((stream.last_begin == 0 && stream.last_end == 0 && stream.step == 0 && stream.planned_from_page == -1));
     const buffer::Description description{};
     CHECK((description.fd == -1 && description.references == 0 && description.offset == 0));
-    CHECK_FALSE((description.reads || description.writes || description.appends || description.offset_busy));
+    CHECK_FALSE((description.reads || description.writes || description.appends || description.is_offset_busy));
     const auto file = std::make_unique<File>();
-    CHECK(file->mode.load() == Mode::Gone);
+    CHECK(file->mode.load() == Mode::Unused);
     CHECK((file->descriptors.read_fd == -1 && file->descriptors.write_fd == -1 &&
            file->descriptors.direct_read_fd == -1 && file->descriptors.direct_write_fd == -1));
     CHECK((file->pages.count == 0 && file->pages.queued_for_read_ahead == 0));
@@ -250,9 +250,10 @@ TEST_CASE("fresh_objects_are_empty") {
     CHECK((file->profitability.window_calls == 0 && file->profitability.window_hits == 0 &&
            file->profitability.read_ahead_pause == 0));
     CHECK((file->profitability.uncached_pages[127].index == -1 && file->profitability.uncached_pages[0].touches == 0));
-    CHECK_FALSE((file->has_posix_locks.load() || file->append.only_appends || file->append.foreign_growth));
-    CHECK((file->size == 0 && file->generation == 0 && file->queued_in_pool == 0 && file->accepted_since_check == 0));
-    CHECK_FALSE((file->write_through || file->has_release_request || file->is_shared || file->is_inherited ||
+    CHECK_FALSE((file->has_posix_locks.load() || file->append.only_appends || file->append.has_foreign_growth));
+    CHECK((file->size == 0 && file->generation == 0 && file->queued_pool_generation == 0 &&
+           file->accepted_since_check == 0));
+    CHECK_FALSE((file->is_write_through || file->has_release_request || file->is_shared || file->is_inherited ||
                  file->is_watched));
     CHECK_FALSE(file->is_retry_planned.load());
     CHECK((file->pass_through_calls.load() == 0 && file->calls_until_retry.load() == 0));
@@ -261,7 +262,7 @@ TEST_CASE("fresh_objects_are_empty") {
 TEST_CASE("pages_take_a_quarter_of_free_memory_at_most") {
     const auto most = [](const char* params) {
         use(params);
-        return static_cast<double>(state.memory_most.load());
+        return static_cast<double>(state.max_memory_bytes.load());
     };
     const double least = 16U << 20U;
     struct sysinfo machine {};

@@ -98,16 +98,16 @@ TEST_CASE("calls_against_open_mode_are_refused_by_kernel") {
 
 TEST_CASE("write_beyond_size_limit_is_passed_to_kernel") {
     Held one(quiet);
-    state.size_limit = 1000;
+    state.file_size_limit = 1000;
     CHECK(library_writes(one.fd, one.text.data(), 100, 900));
     CHECK_FALSE(library_writes(one.fd, one.text.data(), 100, 901));
-    state.size_limit = ~0ULL;
+    state.file_size_limit = ~0ULL;
     CHECK(library_writes(one.fd, one.text.data(), 100, 901));
     CHECK(in_child([] {
         const rlimit some{12'345, RLIM_INFINITY};
         setrlimit(RLIMIT_FSIZE, &some);
         buffer::read_file_size_limit();
-        return state.size_limit.load() == 12'345;
+        return state.file_size_limit.load() == 12'345;
     }));
 }
 
@@ -145,7 +145,7 @@ TEST_CASE("only_calls_at_current_offset_move_it") {
     CHECK(buffer::seek(one.fd, 0, SEEK_CUR).value == 500);
     CHECK(buffer::write(one.fd, &part, 1, buffer::current_offset).value == 400);
     CHECK(buffer::seek(one.fd, 0, SEEK_CUR).value == 900);
-    CHECK_FALSE(buffer::table[one.fd].load()->offset_busy);
+    CHECK_FALSE(buffer::table[one.fd].load()->is_offset_busy);
     CHECK(file_of(one.fd).active_calls.running == 0);
     CHECK_FALSE(file_of(one.fd).active_calls.is_program_writing);
 }
@@ -216,13 +216,13 @@ TEST_CASE("call_is_a_hit_when_answered_here_or_page_sized") {
 TEST_CASE("free space is looked at after 16 MiB that were accepted") {
     Held one(quiet);
     File& file = file_of(one.fd);
-    file.write_through = true;
+    file.is_write_through = true;
     file.accepted_since_check = (16U << 20U) - 100;
     REQUIRE(write_at(one.fd, one.text.data(), 99, 0) == 99);
-    CHECK(file.write_through);
+    CHECK(file.is_write_through);
     CHECK(file.accepted_since_check == (16U << 20U) - 1);
     REQUIRE(write_at(one.fd, one.text.data(), 1, 99) == 1);
-    CHECK_FALSE(file.write_through);
+    CHECK_FALSE(file.is_write_through);
     CHECK(file.accepted_since_check == 0);
 }
 
@@ -238,7 +238,7 @@ TEST_CASE("nothing_is_buffered_after_process_end") {
     }));
     REQUIRE(truncate(one.path.c_str(), 0) == 0);
     CHECK(in_child([&] {
-        state.ended = true;  // by another thread, which did not wait for this file
+        state.has_ended = true;  // by another thread, which did not wait for this file
         char data[10];
         const IoPart part{data, 10};
         const CallResult answer = buffer::read(one.fd, &part, 1, 0);

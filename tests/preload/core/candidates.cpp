@@ -103,12 +103,12 @@ TEST_CASE("quick_calls_limit_timing_to_one_file_in_64") {
     }
     int timed = 0;
     for (int file = 0; file < 128; ++file) {
-        const std::uint32_t state = buffer::new_candidate_state(0);
+        const std::uint32_t state = buffer::make_candidate_state(0);
         timed += ((state >> buffer::calls_shift) & buffer::calls_mask) == 0 ? 1 : 0;
     }
     CHECK(timed == 2);
     buffer::record_timed_call(true);
-    CHECK(((buffer::new_candidate_state(0) >> buffer::calls_shift) & buffer::calls_mask) == 0);
+    CHECK(((buffer::make_candidate_state(0) >> buffer::calls_shift) & buffer::calls_mask) == 0);
     buffer::record_timed_call(false);
 }
 
@@ -204,7 +204,7 @@ TEST_CASE("unleased_file_rechecks_registered_descriptors") {
     const Candidate candidate(chosen, O_RDWR | O_CREAT);
     use(named_rule);
     const int fd = open_buffered(candidate.path, O_RDWR);
-    CHECK(buffer::candidate_state(candidate.fd) == buffer::not_examined);
+    CHECK(buffer::get_candidate_state(candidate.fd) == buffer::not_examined);
     CHECK(buffer::count_candidate_call(candidate.fd) == CallRoute::Buffer);
     CHECK(&file_of(fd) == &file_of(candidate.fd));
     CHECK(close_buffered(fd) == 0);

@@ -24,19 +24,19 @@ struct CapturedReports {
     std::string text_file = folder.path + "/text";
     CapturedReports() {
         use("*");
-        state.report = open(text_file.c_str(), O_CREAT | O_WRONLY | O_APPEND, 0644);
+        state.report_fd = open(text_file.c_str(), O_CREAT | O_WRONLY | O_APPEND, 0644);
         state.json_report_folder = folder.path.c_str();
-        state.few_calls.files = state.few_calls.calls = state.few_calls.bytes = 0;
+        state.few_call_totals.files = state.few_call_totals.calls = state.few_call_totals.bytes = 0;
     }
     ~CapturedReports() {
-        close(state.report);
-        if (state.json_report >= 0) {
-            buffer::unmark_own_descriptor(state.json_report);
-            close(state.json_report);
+        close(state.report_fd);
+        if (state.json_report_fd >= 0) {
+            buffer::unmark_own_descriptor(state.json_report_fd);
+            close(state.json_report_fd);
         }
-        state.report = state.json_report = -1;
+        state.report_fd = state.json_report_fd = -1;
         state.json_report_folder = nullptr;
-        state.reported = false;
+        state.is_reported = false;
         state.cannot_detect_others = false;
         state.has_uncovered_files = false;
     }
@@ -79,7 +79,7 @@ inline const char* const line_of_reads =
     "99 consecutive, 3 unaligned\n";
 
 /// A rule for all files whose report has every detail.
-inline settings::Rule rule_of_all() {
+inline settings::Rule make_rule_for_all_files() {
     settings::Rule rule;
     rule.pattern[0] = '*';
     rule.verbose = true;
@@ -89,7 +89,7 @@ inline settings::Rule rule_of_all() {
 /// An unopened file with 4 pages of 1 MiB and the statistics of hundred_reads().
 struct ReportedFile {
     CapturedReports captured;
-    settings::Rule rule = rule_of_all();
+    settings::Rule rule = make_rule_for_all_files();
     std::unique_ptr<File> file = std::make_unique<File>();
     ReportedFile() {
         file->rule = &rule;

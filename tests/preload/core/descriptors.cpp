@@ -137,7 +137,7 @@ TEST_CASE("reused_descriptor_number_loses_data_and_reports_error") {
 }
 
 TEST_CASE("last_close_returns_all_memory_within_limits") {
-    const std::uint64_t before = state.memory_used.load();
+    const std::uint64_t before = state.used_memory_bytes.load();
     {
         Held one(quiet);
         for (int page = 1; page < 20; ++page) {
@@ -145,26 +145,26 @@ TEST_CASE("last_close_returns_all_memory_within_limits") {
             CHECK(file_of(one.fd).pages.count <= 4);
         }
         CHECK(file_of(one.fd).pages.count == 4);
-        CHECK(state.memory_used.load() == before + 4 * 4096);
+        CHECK(state.used_memory_bytes.load() == before + 4 * 4096);
         char bytes_read[10];
         REQUIRE(read_at(one.fd, bytes_read, 10, 19 * 4096) == 10);
         CHECK(bytes_read[9] == 'x');
         REQUIRE(read_at(one.fd, bytes_read, 10, 4086) == 10);  // between what was written: a hole
         CHECK(bytes_read[9] == '\0');
     }
-    CHECK(state.memory_used.load() == before);
+    CHECK(state.used_memory_bytes.load() == before);
     CHECK_FALSE(buffer::has_registered_descriptors());
 }
 
 TEST_CASE("process_memory_limit_sends_calls_to_storage") {
     use("*:size=64k:count=4,%process:maxmem=128k");
-    state.memory_most = 128 << 10;
+    state.max_memory_bytes = 128 << 10;
     const Folder folder;
     const int fd = open_buffered(folder.path + "/data", O_RDWR | O_CREAT);
     std::string text(1000, 'x');
     for (int page = 0; page < 4; ++page) {
         REQUIRE(write_at(fd, text.data(), 1000, page * 65536) == 1000);
-        CHECK(state.memory_used.load() <= 128 << 10);
+        CHECK(state.used_memory_bytes.load() <= 128 << 10);
     }
     CHECK(file_of(fd).pages.count == 2);
     CHECK(close_buffered(fd) == 0);
@@ -195,7 +195,7 @@ TEST_CASE("closed_file_has_a_final_mode_in_lists_that_contain_it") {
         file = &file_of(one.fd);
         CHECK(file->mode.load() == Mode::Active);
     }
-    CHECK(file->mode.load() == Mode::Gone);
+    CHECK(file->mode.load() == Mode::Unused);
 }
 
 TEST_CASE("lock_shows_data_and_size_of_other_process") {

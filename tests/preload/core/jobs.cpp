@@ -34,7 +34,7 @@ struct Waiting {
         file->pages.page_size = 8192;
         file->descriptors.read_fd = 3;
         file->descriptors.write_fd = 4;
-        file->queued_in_pool = buffer::pool.generation;  // no worker shall see it
+        file->queued_pool_generation = buffer::pool.generation;  // no worker shall see it
         page.index = 1;
         page.data = data.data();
     }
@@ -53,7 +53,7 @@ struct Waiting {
     /// "descriptor: bytes at place in page > offset in file", or "" when there is none.
     std::string next() {
         PageRequest request{};
-        if (!job.next_request(request)) {
+        if (!job.make_next_request(request)) {
             return "";
         }
         return std::to_string(request.fd) + ": " + std::to_string(request.bytes) + " at " +
@@ -257,7 +257,7 @@ TEST_CASE("refused_write_stays_first_and_retries_after_a_second") {
         fixture.page.is_written_past = true;
         fixture.file->errors.retry_after_ns = 0;
         CHECK(buffer::begin_next_job(*fixture.file, again));
-        CHECK(fixture.file->statistics.behind_started == 1);
+        CHECK(fixture.file->statistics.write_behinds_started == 1);
     }
 }
 

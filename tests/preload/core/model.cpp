@@ -160,7 +160,7 @@ TEST_CASE("small_records_become_few_calls_and_streams_read_ahead") {
         REQUIRE(read_at(fd, record.data(), record.size(), i * 1000LL) == 1000);
     }
     CHECK(file->statistics.read.storage_calls <= 2 * 2000000 / 65536);
-    CHECK(file->statistics.ahead_started > 10);
+    CHECK(file->statistics.read_aheads_started > 10);
     slow_storage = false;
     CHECK(close_buffered(fd) == 0);
     fd = open_buffered(path, O_RDONLY);
@@ -169,7 +169,7 @@ TEST_CASE("small_records_become_few_calls_and_streams_read_ahead") {
     for (int i = 0; i < 100; ++i) {
         REQUIRE(read_at(fd, record.data(), 100, static_cast<off64_t>(random() % 1990000)) == 100);
     }
-    CHECK(file->statistics.ahead_started == 0);
+    CHECK(file->statistics.read_aheads_started == 0);
     CHECK(file->statistics.read.storage_bytes < 100 * 100 + 5 * 65536);
     CHECK(close_buffered(fd) == 0);
     CHECK(settings.rules[0].match_count == 3);
@@ -192,7 +192,7 @@ TEST_CASE("backward_overlapping_calls_hit_pages_on_slow_storage") {
     }
     slow_storage = false;
     CHECK(file->statistics.read.storage_calls < 30);
-    CHECK(file->statistics.ahead_used > 0);
+    CHECK(file->statistics.read_aheads_used > 0);
     CHECK(close_buffered(fd) == 0);
 }
 

@@ -34,13 +34,13 @@ TEST_CASE("reused_object_keeps_nothing_of_previous_file") {
     file->errors = {.last_errno = 5, .count = 7, .retry_after_ns = 1ULL << 62U};
     file->profitability.speculative_loads_left = 9;
     file->profitability.best_bytes_per_us = 77;
-    file->append = {.only_appends = true, .foreign_growth = true, .kernel_size = 9};
+    file->append = {.only_appends = true, .has_foreign_growth = true, .kernel_size = 9};
     file->has_posix_locks = true;
-    file->is_inherited = file->has_release_request = file->write_through = file->is_shared = true;
+    file->is_inherited = file->has_release_request = file->is_write_through = file->is_shared = true;
     file->mpi_handle = file;
     file->is_retry_planned = true;
     file->is_claimed = true;
-    file->lease.lost = true;
+    file->lease.is_lost = true;
     file->is_local = true;
     file->last_guard = buffer::Guard::Lease;
     file->space_checked_ns = 12;
@@ -50,7 +50,7 @@ TEST_CASE("reused_object_keeps_nothing_of_previous_file") {
     file->statistics.seeks = 2;
     file->lock.unlock();
     CHECK(close_buffered(first) == 5);
-    CHECK(file->mode.load() == Mode::Gone);
+    CHECK(file->mode.load() == Mode::Unused);
     CHECK(file->inode == 0);
     CHECK(file->device == 0);
     CHECK(file->rule == nullptr);
@@ -62,11 +62,11 @@ TEST_CASE("reused_object_keeps_nothing_of_previous_file") {
     CHECK(file->active_calls.exclusive_calls == 0);
     CHECK((file->errors.last_errno == 0 && file->errors.count == 0 && file->errors.retry_after_ns == 0));
     CHECK((file->profitability.speculative_loads_left == 4 && file->profitability.best_bytes_per_us == 0));
-    CHECK_FALSE((file->append.only_appends || file->append.foreign_growth || file->append.kernel_size != 0));
-    CHECK_FALSE((file->has_posix_locks || file->is_inherited || file->has_release_request || file->write_through ||
+    CHECK_FALSE((file->append.only_appends || file->append.has_foreign_growth || file->append.kernel_size != 0));
+    CHECK_FALSE((file->has_posix_locks || file->is_inherited || file->has_release_request || file->is_write_through ||
                  file->is_shared || file->is_retry_planned || file->is_watched));
     CHECK(file->mpi_handle == nullptr);
-    CHECK((!file->lease.lost && file->lease.fd == -1 && file->space_checked_ns == 0));
+    CHECK((!file->lease.is_lost && file->lease.fd == -1 && file->space_checked_ns == 0));
     CHECK((file->is_local && file->last_guard == buffer::Guard::NodeTable));  // as of the second file
     CHECK(file->watch.switches == 0);
     CHECK(file->choice.reason == nullptr);
@@ -84,7 +84,7 @@ TEST_CASE("unreturned_call_keeps_its_file_object") {
     const File* const old_file = &file_of(first);
     CHECK_FALSE(buffer::read(first, nullptr, 0, 0).is_done);  // on its way to the kernel, and left by a handler
     CHECK(close_buffered(first) == 0);
-    CHECK(old_file->mode.load() == Mode::Gone);
+    CHECK(old_file->mode.load() == Mode::Unused);
     const int second = open_buffered(folder.path + "/second", O_RDWR | O_CREAT);
     CHECK(&file_of(second) != old_file);
     { const buffer::PassThrough around(second); }
@@ -203,10 +203,10 @@ TEST_CASE("descriptors_beyond_table_are_ignored") {
     CHECK_FALSE(buffer::is_registered_descriptor((1 << 20) - 1));
     Held one(quiet);
     CHECK(buffer::is_registered_descriptor(one.fd));
-    CHECK(buffer::highest_descriptor() >= one.fd);
-    const int high = fcntl(one.fd, F_DUPFD, buffer::highest_descriptor() + 10);
+    CHECK(buffer::get_highest_registered_descriptor() >= one.fd);
+    const int high = fcntl(one.fd, F_DUPFD, buffer::get_highest_registered_descriptor() + 10);
     buffer::register_duplicate(one.fd, high);
-    CHECK(buffer::highest_descriptor() == high);
+    CHECK(buffer::get_highest_registered_descriptor() == high);
     CHECK(buffer::is_watched_descriptor(high));
     const int first = one.fd;
     CHECK(close_buffered(first) == 0);
@@ -247,12 +247,13 @@ TEST_CASE("forked_child_forgets_parent_calls_and_both_continue") {
     CHECK(in_child([&] {
         file.statistics.seeks = 3;
         file.bypassed.calls[1] = 4;
-        state.few_calls.files = 2;
+        state.few_call_totals.files = 2;
         file.active_calls.running = 0;
         buffer::prepare_fork_of_files();
         buffer::resume_after_fork(true);
-        const bool clean = file.statistics.seeks == 0 && file.bypassed.calls[1] == 0 && state.few_calls.files == 0 &&
-                           system::thread_state.depth == 0 && state.files_lock.try_lock(0);
+        const bool clean = file.statistics.seeks == 0 && file.bypassed.calls[1] == 0 &&
+                           state.few_call_totals.files == 0 && system::thread_state.depth == 0 &&
+                           state.files_lock.try_lock(0);
         return clean && why(one.fd) == "a child process shares it" && contents(one.path) == one.text;
     }));
     REQUIRE(truncate(one.path.c_str(), 0) == 0);
@@ -363,20 +364,20 @@ TEST_CASE("child has no running calls and threads of its parent") {
             file.bypassed.calls[direction] = 1;
             file.bypassed.bytes[direction] = 1;
         }
-        state.few_calls.calls = 3;
-        state.few_calls.bytes = 3;
+        state.few_call_totals.calls = state.few_call_totals.bytes = 3;
         buffer::pool.idle_walks = 2;
         buffer::pool.first = buffer::pool.count = 7;
-        buffer::pool.ending = buffer::pool.failed = true;
+        buffer::pool.is_ending = buffer::pool.has_failed = true;
         buffer::resume_after_fork(true);
         bool clean = file.lock.try_lock(0) && file.active_calls.running == 0 && file.active_calls.in_storage == 0 &&
                      !file.active_calls.is_gate_closed;
-        clean &= file.pass_through_calls == 0 && state.few_calls.calls == 0 && state.few_calls.bytes == 0;
+        clean &= file.pass_through_calls == 0 && state.few_call_totals.calls == 0 && state.few_call_totals.bytes == 0;
         for (const int direction : {0, 1}) {
             clean &= file.bypassed.calls[direction] == 0 && file.bypassed.bytes[direction] == 0;
         }
         clean &= buffer::pool.generation == pool + 1 && buffer::pool.idle_walks == 0 && buffer::pool.first == 0;
-        clean &= buffer::pool.count == 0 && !buffer::pool.ending && !buffer::pool.failed && buffer::pool.started == 0;
+        clean &= buffer::pool.count == 0 && !buffer::pool.is_ending && !buffer::pool.has_failed &&
+                 buffer::pool.running_threads == 0;
         return clean;
     }));
     REQUIRE(truncate(one.path.c_str(), 0) == 0);

@@ -128,23 +128,23 @@ TEST_CASE("page_beyond_limit_replaces_least_recently_used") {
 TEST_CASE("memory_of_all_files_is_counted_and_limited") {
     Paged paged(8);
     buffer::BufferState& state = buffer::state;
-    const std::uint64_t before = state.memory_used.load();
-    const std::uint64_t most = state.memory_most.load();
-    state.memory_most = before + 2 * 4096;
+    const std::uint64_t before = state.used_memory_bytes.load();
+    const std::uint64_t most = state.max_memory_bytes.load();
+    state.max_memory_bytes = before + 2 * 4096;
     REQUIRE(paged.page(1) != nullptr);
     REQUIRE(paged.page(2) != nullptr);
-    CHECK(state.memory_used.load() == before + 8192);
+    CHECK(state.used_memory_bytes.load() == before + 8192);
     const Page* third = paged.page(3);
     REQUIRE(third != nullptr);
     CHECK(third == buffer::find_page(*paged.file, 3));
     CHECK(paged.file->pages.count == 2);
-    CHECK(state.memory_used.load() == before + 8192);
+    CHECK(state.used_memory_bytes.load() == before + 8192);
     buffer::drop_all_pages(*paged.file);
-    CHECK(state.memory_used.load() == before);
-    state.memory_most = before + 4095;
+    CHECK(state.used_memory_bytes.load() == before);
+    state.max_memory_bytes = before + 4095;
     CHECK(paged.page(4) == nullptr);
-    CHECK(state.memory_used.load() == before);
-    state.memory_most = most;
+    CHECK(state.used_memory_bytes.load() == before);
+    state.max_memory_bytes = most;
 }
 
 TEST_CASE("stream_reuses_the_page_behind_it") {

@@ -14,7 +14,7 @@ namespace {
 
 std::uint32_t threads() {
     const system::LockGuard lock_guard(buffer::pool.lock);
-    return buffer::pool.started;
+    return buffer::pool.running_threads;
 }
 
 /// Waits until `seen` is true, for a minute at most.

@@ -62,7 +62,7 @@ TEST_CASE("advancing_stream_plans_next_pages") {
                              8192);
     CHECK(one.pages() == "2:0-4096 3:0-4096 4:0-4096");
     CHECK(one.file->pages.queued_for_read_ahead == 3);
-    CHECK(one.file->statistics.ahead_started == 3);
+    CHECK(one.file->statistics.read_aheads_started == 3);
     buffer::queue_read_ahead(*one.file, {.forward = 2}, whole_pages, 40'960, 45'056);  // as many as may wait do
     CHECK(one.pages() == "2:0-4096 3:0-4096 4:0-4096");
 }
@@ -139,9 +139,9 @@ namespace {
 struct StartedPool {
     StartedPool() {
         stop_pool();
-        buffer::pool.started = buffer::pool.max_threads_created = 1;
+        buffer::pool.running_threads = buffer::pool.max_threads_created = 1;
     }
-    ~StartedPool() { buffer::workers_after_fork(); }
+    ~StartedPool() { buffer::reset_workers_after_fork(); }
 };
 
 }  // namespace
@@ -166,14 +166,14 @@ TEST_CASE("planned_work_enqueues_the_file") {
         CHECK(one.pages() == (strides ? "1:0-100 2:0-100" : "1:0-4096 2:0-4096"));
         CHECK(buffer::pool.count == 1);
         CHECK(buffer::next_file() == one.file);
-        one.file->queued_in_pool = 0;
+        one.file->queued_pool_generation = 0;
         for (buffer::Page* page = one.file->pages.oldest; page != nullptr; page = page->newer) {
             page->activity = buffer::PageActivity::No;
         }
         one.file->pages.queued_for_read_ahead = 0;
         plan(50);  // all that it wants is there
         CHECK(buffer::pool.count == 0);
-        CHECK(one.file->statistics.ahead_started == 2);
+        CHECK(one.file->statistics.read_aheads_started == 2);
     }
 }
 
@@ -198,7 +198,7 @@ TEST_CASE("missing_page_plans_and_counts_nothing") {
         CHECK(one.pages() == "");
         CHECK(buffer::pool.count == 0);
         CHECK(one.file->pages.queued_for_read_ahead == 0);
-        CHECK(one.file->statistics.ahead_started == 0);
+        CHECK(one.file->statistics.read_aheads_started == 0);
         for (buffer::Page* page : pages) {
             page->activity = buffer::PageActivity::No;
         }
@@ -220,9 +220,9 @@ TEST_CASE("written pages are removed from the read-ahead plan") {
     CHECK(written->activity == buffer::PageActivity::No);
     CHECK_FALSE(written->is_read_ahead);
     CHECK(one.file->pages.queued_for_read_ahead == 1);
-    CHECK(one.file->statistics.ahead_used == 0);
+    CHECK(one.file->statistics.read_aheads_used == 0);
     buffer::next_file();
-    one.file->queued_in_pool = 0;
+    one.file->queued_pool_generation = 0;
 }
 
 TEST_CASE("read_ahead_is_planned_once_and_skips_loaded_pages") {
@@ -233,7 +233,7 @@ TEST_CASE("read_ahead_is_planned_once_and_skips_loaded_pages") {
     CHECK(stream.planned_from_page == 1);
     buffer::drop_page(*one.file, *buffer::find_page(*one.file, 3));
     CHECK(one.file->pages.queued_for_read_ahead == 2);
-    CHECK(one.file->statistics.ahead_unused == 1);
+    CHECK(one.file->statistics.read_aheads_unused == 1);
     buffer::queue_read_ahead(*one.file, stream, whole_pages, 5000, 6000);
     CHECK(one.pages() == "2:0-4096 4:0-4096");
     buffer::queue_read_ahead(*one.file, stream, whole_pages, 6000, 8193);
@@ -258,6 +258,6 @@ TEST_CASE("planned_pages_yield_to_needed_pages_lru_first") {
     CHECK(one.file->pages.queued_for_read_ahead == 1);
     CHECK(one.pages() == "2:0-4096");
     CHECK_FALSE(planned->is_read_ahead);
-    CHECK(one.file->statistics.ahead_unused == 1);
+    CHECK(one.file->statistics.read_aheads_unused == 1);
     const_cast<buffer::Page*>(clean)->activity = buffer::PageActivity::No;
 }

@@ -83,8 +83,8 @@ TEST_CASE("each advice appears beyond its limit and not at it") {
     CHECK(scattered(0, 1, 24) == "");
     const auto unused = [&](std::uint64_t started, std::uint64_t not_used) {
         return changed([=](Statistics& statistics) {
-            statistics.ahead_started = started;
-            statistics.ahead_unused = not_used;
+            statistics.read_aheads_started = started;
+            statistics.read_aheads_unused = not_used;
         });
     };
     CHECK(unused(8, 5).starts_with("Most of what was read ahead was not used"));

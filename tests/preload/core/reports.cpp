@@ -64,9 +64,9 @@ TEST_CASE("report_json_states_every_figure") {
     Statistics& counted = report.file->statistics;
     counted.wait_ns = 250'000'000;
     counted.syncs = 5;
-    counted.ahead_started = 6;
-    counted.ahead_used = 7;
-    counted.behind_started = 8;
+    counted.read_aheads_started = 6;
+    counted.read_aheads_used = 7;
+    counted.write_behinds_started = 8;
     counted.interruptions = 9;
     counted.suspensions = 10;
     counted.write.bypassed = 11;
@@ -116,9 +116,9 @@ TEST_CASE("file_without_calls_is_reported_only_with_reason") {
 TEST_CASE("report_names_buffers_work_and_release_reason") {
     ReportedFile report;
     report.file->statistics.wait_ns = 20'000'000;
-    report.file->statistics.ahead_started = 6;
-    report.file->statistics.ahead_used = 5;
-    report.file->statistics.behind_started = 8;
+    report.file->statistics.read_aheads_started = 6;
+    report.file->statistics.read_aheads_used = 5;
+    report.file->statistics.write_behinds_started = 8;
     report.file->statistics.syncs = 2;
     report.file->statistics.interruptions = 3;
     report.file->profitability.small_call_ns = 5'000'000;
@@ -193,7 +193,7 @@ TEST_CASE("unmatched_pattern_is_reported_if_other_files_opened") {
         for (const bool verbose : {false, true}) {
             CapturedReports captured;
             settings::Settings& settings = use(verbose ? "*.dat,*.log:verbose" : "*.dat,*.log");
-            state.report = open(captured.text_file.c_str(), O_WRONLY | O_APPEND);
+            state.report_fd = open(captured.text_file.c_str(), O_WRONLY | O_APPEND);
             settings.rules[1].match_count = 1;
             state.has_uncovered_files = strangers;
             buffer::report_at_end();

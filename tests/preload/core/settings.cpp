@@ -131,15 +131,15 @@ TEST_CASE("a settings file has one entry a line, and comments") {
     const auto settings = parse("# ours\n*.dat:size=2M\n\n  # off for these\n*.log:off\nname#1\n");
     REQUIRE(settings->count == 3);
     CHECK(std::string(settings->rules[2].pattern) == "name#1");
-    CHECK(rule_for(*settings, "run.log", "/scratch/run.log") == nullptr);
-    CHECK(rule_for(*settings, "run.dat", "/scratch/run.dat") == &settings->rules[0]);
+    CHECK(find_rule_by_name(*settings, "run.log", "/scratch/run.log") == nullptr);
+    CHECK(find_rule_by_name(*settings, "run.dat", "/scratch/run.dat") == &settings->rules[0]);
 }
 
 TEST_CASE("system paths are covered only by explicit patterns") {
     const auto settings = parse("*");
-    CHECK(rule_for(*settings, "/etc/hosts", "/etc/hosts") == nullptr);
-    CHECK(rule_for(*settings, "shm", "/dev/shm/x") != nullptr);
-    CHECK(rule_for(*parse("/etc/*"), "/etc/hosts", "/etc/hosts") != nullptr);
+    CHECK(find_rule_by_name(*settings, "/etc/hosts", "/etc/hosts") == nullptr);
+    CHECK(find_rule_by_name(*settings, "shm", "/dev/shm/x") != nullptr);
+    CHECK(find_rule_by_name(*parse("/etc/*"), "/etc/hosts", "/etc/hosts") != nullptr);
 }
 
 TEST_CASE("options without a pattern are for all files") {
@@ -154,14 +154,14 @@ TEST_CASE("options without a pattern are for all files") {
 }
 
 TEST_CASE("rule_by_relative_path_is_decided_unless_the_path_matters") {
-    CHECK(rule_by_given_name(*parse("*"), "x") == 0);
-    CHECK(rule_by_given_name(*parse("*.log:off,*"), "run.log") == no_rule);
-    CHECK(rule_by_given_name(*parse("out.dat,a.dat"), "a.dat") == 1);
-    CHECK(rule_by_given_name(*parse("out.dat"), "run/out.dat") == 0);
-    CHECK(rule_by_given_name(*parse("out.dat"), "b.dat") == no_rule);
-    CHECK(rule_by_given_name(*parse("*.dat"), "link") == rule_by_absolute_path);
-    CHECK(rule_by_given_name(*parse("/scratch/x"), "x") == rule_by_absolute_path);
-    CHECK(rule_by_given_name(*parse(""), "x") == no_rule);
+    CHECK(find_rule_index(*parse("*"), "x") == 0);
+    CHECK(find_rule_index(*parse("*.log:off,*"), "run.log") == no_rule);
+    CHECK(find_rule_index(*parse("out.dat,a.dat"), "a.dat") == 1);
+    CHECK(find_rule_index(*parse("out.dat"), "run/out.dat") == 0);
+    CHECK(find_rule_index(*parse("out.dat"), "b.dat") == no_rule);
+    CHECK(find_rule_index(*parse("*.dat"), "link") == rule_by_absolute_path);
+    CHECK(find_rule_index(*parse("/scratch/x"), "x") == rule_by_absolute_path);
+    CHECK(find_rule_index(*parse(""), "x") == no_rule);
 }
 
 TEST_CASE("no text makes the parser stumble") {

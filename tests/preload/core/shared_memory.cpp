@@ -20,7 +20,7 @@ TEST_CASE("shared_memory_after_fork_disables_buffering") {
             if (map != no_map) {
                 buffer::record_shared_map(map);
             }
-            buffer::shared_memory_after_fork(child);
+            buffer::check_shared_memory_after_fork(child);
             return buffer::state.is_disabled.load();
         });
     };

@@ -166,19 +166,19 @@ TEST_CASE("empty_vector_parts_move_nothing") {
     std::string first = "abc", second = "defgh";
     const buffer::IoPart out[] = {{first.data(), 3}, {nullptr, 0}, {second.data(), 5}};
     CHECK(buffer::write(one.fd, out, 3, 100).value == 8);
-    std::string head = "...", tail = ".....";
-    const buffer::IoPart in[] = {{head.data(), 3}, {nullptr, 0}, {tail.data(), 5}};
+    std::string first_read = "...", third_read = ".....";
+    const buffer::IoPart in[] = {{first_read.data(), 3}, {nullptr, 0}, {third_read.data(), 5}};
     CHECK(buffer::read(one.fd, in, 3, 100).value == 8);
-    CHECK(head + tail == "abcdefgh");
+    CHECK(first_read + third_read == "abcdefgh");
     const buffer::IoPart nothing[] = {{nullptr, 0}, {nullptr, 0}};
     CHECK(buffer::make_real_call(buffer::read(one.fd, nothing, 2, 100), [] { return 0; }) == 0);
 }
 
 TEST_CASE("memory_limit_is_setting_or_share_of_free_memory") {
     use("*,%process:maxmem=64k");
-    CHECK(state.memory_most.load() == 64 << 10);
+    CHECK(state.max_memory_bytes.load() == 64 << 10);
     use("*,%process:maxmem=1000000g");
-    const std::uint64_t limit = state.memory_most.load();
+    const std::uint64_t limit = state.max_memory_bytes.load();
     CHECK(limit >= 16 << 20);
     CHECK(limit < 1000000ULL << 30U);
 }
@@ -186,24 +186,24 @@ TEST_CASE("memory_limit_is_setting_or_share_of_free_memory") {
 TEST_CASE("private_descriptor_moves_when_program_needs_its_number") {
     use(plain);
     const int null = open("/dev/null", O_WRONLY);
-    const int fd = static_cast<int>(system::high_duplicate(null));
-    const int other = static_cast<int>(system::high_duplicate(null));
+    const int fd = static_cast<int>(system::duplicate_to_high_descriptor(null));
+    const int other = static_cast<int>(system::duplicate_to_high_descriptor(null));
     close(null);
     buffer::mark_own_descriptor(fd);
     buffer::mark_own_descriptor(other);
-    state.report = fd;
-    state.json_report = other;
+    state.report_fd = fd;
+    state.json_report_fd = other;
     buffer::move_own_descriptor(fd);
-    CHECK(state.report != fd);
-    CHECK(state.json_report == other);
-    CHECK(buffer::is_own_descriptor(state.report));
+    CHECK(state.report_fd != fd);
+    CHECK(state.json_report_fd == other);
+    CHECK(buffer::is_own_descriptor(state.report_fd));
     CHECK_FALSE(buffer::is_own_descriptor(fd));
-    CHECK(fcntl(state.report, F_GETFD) >= 0);
-    for (const int own_descriptor : {fd, other, state.report}) {
+    CHECK(fcntl(state.report_fd, F_GETFD) >= 0);
+    for (const int own_descriptor : {fd, other, state.report_fd}) {
         buffer::unmark_own_descriptor(own_descriptor);
         close(own_descriptor);
     }
-    state.report = state.json_report = -1;
+    state.report_fd = state.json_report_fd = -1;
 }
 
 TEST_CASE("lock_on_mapped_file_disables_buffering") {

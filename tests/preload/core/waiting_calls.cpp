@@ -130,8 +130,8 @@ TEST_CASE("call_waits_for_gate_offset_and_other_write" * doctest::skip(!can_be_s
     };
     CHECK(waits(read_there, file.active_calls.is_gate_closed));
     CHECK(waits(write_there, file.active_calls.is_gate_closed));
-    CHECK(waits(read_here, description.offset_busy));
-    CHECK_FALSE(waits(read_there, description.offset_busy));
+    CHECK(waits(read_here, description.is_offset_busy));
+    CHECK_FALSE(waits(read_there, description.is_offset_busy));
     CHECK(waits(write_there, file.active_calls.is_program_writing));
     CHECK_FALSE(waits(read_there, file.active_calls.is_program_writing));
     CHECK(buffer::seek(one.fd, 0, SEEK_CUR).value == 10);

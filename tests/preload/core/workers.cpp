@@ -27,15 +27,15 @@ namespace {
 struct PoolWithoutThreads {
     PoolWithoutThreads() {
         stop_pool();
-        pool.started = pool.max_threads_created = 1;
+        pool.running_threads = pool.max_threads_created = 1;
         pool.idle_walks = 2;
     }
-    ~PoolWithoutThreads() { buffer::workers_after_fork(); }
+    ~PoolWithoutThreads() { buffer::reset_workers_after_fork(); }
     /// Takes the next file from the queue, as a thread does; nullptr if the queue is empty.
     static File* taken() {
         File* file = buffer::next_file();
         if (file != nullptr) {
-            file->queued_in_pool = 0;
+            file->queued_pool_generation = 0;
         }
         return file;
     }
@@ -73,11 +73,11 @@ TEST_CASE("child_has_a_separate_pool_and_inherits_the_parent_queue") {
     const Held one(quiet);
     buffer::enqueue_file(file_of(one.fd));
     const std::uint32_t before = pool.generation;
-    REQUIRE(file_of(one.fd).queued_in_pool == before);
-    buffer::workers_after_fork();
+    REQUIRE(file_of(one.fd).queued_pool_generation == before);
+    buffer::reset_workers_after_fork();
     CHECK(pool.generation == before + 1);  // so it differs from the numbers of all ancestors' pools, and from 0
-    CHECK(pool.started == 0);
-    pool.started = pool.max_threads_created = 1;
+    CHECK(pool.running_threads == 0);
+    pool.running_threads = pool.max_threads_created = 1;
     CHECK(PoolWithoutThreads::taken() == nullptr);
     buffer::enqueue_file(file_of(one.fd));
     CHECK(PoolWithoutThreads::taken() == &file_of(one.fd));
@@ -106,7 +106,7 @@ TEST_CASE("walk_releases_file_appended_elsewhere") {
     const Held one(quiet);
     buffer::walk_over_files();
     CHECK(mode_of(one.fd) == Mode::Active);
-    file_of(one.fd).append.foreign_growth = true;
+    file_of(one.fd).append.has_foreign_growth = true;
     buffer::walk_over_files();
     CHECK(mode_of(one.fd) == Mode::Released);
     CHECK(why(one.fd) == buffer::why_grown);
@@ -128,8 +128,8 @@ TEST_CASE("queue_keeps_order_holds_256_and_each_file_once") {
     }
     CHECK(pool.count == 256);
     CHECK(pool.idle_walks == 0);  // there is something to do
-    CHECK(files[255]->queued_in_pool == pool.generation);
-    CHECK(files[256]->queued_in_pool == 0);  // the walk over all files will find it
+    CHECK(files[255]->queued_pool_generation == pool.generation);
+    CHECK(files[256]->queued_pool_generation == 0);  // the walk over all files will find it
     for (int i = 0; i < 256; ++i) {
         REQUIRE(PoolWithoutThreads::taken() == files[static_cast<std::size_t>(i)].get());
     }

@@ -72,8 +72,8 @@ void read(SystemModel& site, Ends& ends, MachineOptions& options) {
         } else if (word == "target") {
             TargetDescription target;
             std::cin >> target.server >> rate;
-            target.index = static_cast<std::uint32_t>(site.targets.size());
-            target.id = "t" + std::to_string(target.index);
+            target.index_in_file_system = static_cast<std::uint32_t>(site.targets.size());
+            target.id = "t" + std::to_string(target.index_in_file_system);
             target.rate = {rate, rate};
             target.noise = noise;
             site.targets.push_back(target);

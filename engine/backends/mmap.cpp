@@ -271,7 +271,7 @@ std::unique_ptr<Channel> make_channel(const ChannelSetup& setup) {
             "The backend mmap works through the page cache, so it cannot do direct I/O: leave out io.direct, or use "
             "posix.");
     }
-    if (setup.io->sync != plan::Sync::none) {
+    if (setup.io->sync_flag != plan::SyncFlag::none) {
         throw std::runtime_error(
             "Writes through a mapping ignore O_SYNC and O_DSYNC: use io.fsync with the backend mmap, or use posix.");
     }

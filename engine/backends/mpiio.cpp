@@ -154,7 +154,7 @@ std::unique_ptr<Channel> make_channel(const ChannelSetup& setup) {
             "the backend mpiio has no io.direct: give the hint direct_write or direct_read of your "
             "MPI in io.hints instead");
     }
-    if (setup.io->sync != plan::Sync::none) {
+    if (setup.io->sync_flag != plan::SyncFlag::none) {
         throw std::runtime_error("the backend mpiio has no io.sync: use io.fsync = \"per_op\"");
     }
     if (setup.io->preallocate == plan::Preallocate::unwritten) {

@@ -48,9 +48,9 @@ int open_flags(const plan::Io& io, const OpenRequest& request) {
     if (request.truncate) {
         flags |= O_TRUNC;
     }
-    if (io.sync == plan::Sync::dsync) {
+    if (io.sync_flag == plan::SyncFlag::o_dsync) {
         flags |= O_DSYNC;
-    } else if (io.sync == plan::Sync::sync) {
+    } else if (io.sync_flag == plan::SyncFlag::o_sync) {
         flags |= O_SYNC;
     }
     return flags;

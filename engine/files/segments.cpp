@@ -31,7 +31,7 @@ std::uint64_t segments_of(const plan::Phase& phase, const TaskMap& tasks, std::u
                                                                           : static_cast<int>(phase.files.size()));
         volume = (volume + count - 1) / count;
     }
-    return require_fitting_segments(phase, patterns::segments_for(volume, access.block), all);
+    return require_fitting_segments(phase, patterns::count_segments(volume, access.block), all);
 }
 
 }  // namespace sonde::files

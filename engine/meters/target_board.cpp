@@ -18,7 +18,7 @@ void add_to(std::atomic<std::uint64_t>& sum, std::uint64_t value) noexcept {
     }
 }
 
-void raise_to(std::atomic<std::uint64_t>& most, std::uint64_t value) noexcept {
+void raise_maximum(std::atomic<std::uint64_t>& most, std::uint64_t value) noexcept {
     std::uint64_t current = most.load(relaxed);
     while (current < value && !most.compare_exchange_weak(current, value, relaxed)) {
     }
@@ -66,7 +66,7 @@ void TargetBoard::add(const TargetMeter& meter, std::uint32_t doublings) noexcep
         TargetSlot* const target = find_or_add_slot(meter.names()[t]);
         for (unsigned k = 0; target != nullptr && k < 2; ++k) {
             DirectionCounts& kind = target->counts_by_kind[k];
-            raise_to(kind.longest_ns, meter.longest_ns(k, t));
+            raise_maximum(kind.longest_ns, meter.longest_ns(k, t));
             for (std::size_t bucket = 0; bucket < TargetLatency::buckets; ++bucket) {
                 add_to(kind.latency[bucket], meter.latencies(k, bucket, t));
             }

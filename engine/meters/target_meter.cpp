@@ -10,7 +10,7 @@ namespace sonde::meters {
 namespace {
 
 /// Slices of a meter of so many targets: 64 KiB of them in each direction, and never fewer than 16.
-std::uint32_t rows_for(std::uint32_t targets) {
+std::uint32_t compute_max_rows(std::uint32_t targets) {
     return std::clamp(std::bit_floor(2048 / std::max(targets, 1U)), 16U, TargetMeter::max_rows);
 }
 
@@ -50,7 +50,7 @@ void TargetMeter::allocate_counters() {
     }
     // By half as many again, so that files that each bring a target do not copy everything each time.
     const auto stride = static_cast<std::uint32_t>(std::max<std::size_t>(names_.size(), stride_ + stride_ / 2));
-    while (capacity_ > rows_for(stride)) {
+    while (capacity_ > compute_max_rows(stride)) {
         merge_row_pairs();
         capacity_ /= 2;
     }

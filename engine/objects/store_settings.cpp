@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view scheme = "s3://";
 
-/// The first of these variables that is set and not empty.
+/// The value of the first of these environment variables that is set and not empty; empty if none is.
 std::string read_environment(std::initializer_list<const char*> names) {
     for (const char* name : names) {
         if (const char* value = std::getenv(name); value != nullptr && *value != '\0') {

@@ -199,7 +199,7 @@ void Geometry::fill_permuted(std::uint64_t first, std::uint64_t pass, std::span<
     }
 }
 
-std::uint64_t segments_for(std::uint64_t volume, std::uint64_t block) {
+std::uint64_t count_segments(std::uint64_t volume, std::uint64_t block) {
     return std::max<std::uint64_t>(1, volume / block + (volume % block != 0 ? 1 : 0));
 }
 

@@ -80,7 +80,7 @@ class Geometry {
 };
 
 /// Segments that carry `volume` bytes of one task: ceil(volume / block), at least 1.
-std::uint64_t segments_for(std::uint64_t volume_of_task, std::uint64_t block);
+std::uint64_t count_segments(std::uint64_t volume_of_task, std::uint64_t block);
 
 /// Resolves the amount a plan asks for to bytes of one task. `node_memory` in bytes.
 std::uint64_t volume_of_task(const plan::Amount& amount, std::uint64_t tasks, std::uint64_t tasks_per_node,

@@ -30,7 +30,7 @@ void fill(std::byte* out, std::uint64_t bytes, std::uint64_t key, double compres
 
 }  // namespace
 
-std::uint64_t period_for(const plan::Payload& settings, std::uint64_t transfer) {
+std::uint64_t choose_payload_period(const plan::Payload& settings, std::uint64_t transfer) {
     return settings.period > 0 ? settings.period : transfer < (256U << 10U) ? 256U << 10U : 1U << 20U;
 }
 

@@ -48,7 +48,7 @@ struct Origin {
 };
 
 /// Period of the base for a plan whose largest transfer is `transfer` bytes; what the plan says itself counts.
-std::uint64_t period_for(const plan::Payload& settings, std::uint64_t transfer);
+std::uint64_t choose_payload_period(const plan::Payload& settings, std::uint64_t transfer);
 
 /// Shared by all tasks of a process: the base content, which takes memory from when somebody needs it on.
 class PayloadBase {

@@ -40,7 +40,7 @@ void check_backend(const Phase& phase, const Capabilities& capabilities) {
         throw_member_error(where + ".io.direct",
                            "does not go with backend \"" + name + "\": use " + others(&BackendTraits::supports_direct));
     }
-    if (io.sync != Sync::none && !can.supports_sync) {
+    if (io.sync_flag != SyncFlag::none && !can.supports_sync) {
         throw_member_error(where + ".io.sync", "does not go with backend \"" + name + "\": use io.fsync, or " +
                                                    others(&BackendTraits::supports_sync));
     }

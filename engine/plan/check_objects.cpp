@@ -66,7 +66,7 @@ void check_object_data(const std::string& where, const Phase& phase) {
             phase.data_at + ".io.fsync",
             "has no meaning for S3: a request ends when the service has stored the object. Leave it out");
     }
-    if (io.sync != Sync::none || io.direct) {
+    if (io.sync_flag != SyncFlag::none || io.direct) {
         throw_member_error(phase.data_at + (io.direct ? ".io.direct" : ".io.sync"),
                            "is for files: S3 has no page cache of this node. Leave it out");
     }

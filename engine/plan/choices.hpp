@@ -31,7 +31,8 @@ inline constexpr NamedValue<DistributionKind> distributions[] = {{"uniform", Dis
                                                                  {"zipf", DistributionKind::zipf},
                                                                  {"pareto", DistributionKind::pareto},
                                                                  {"normal", DistributionKind::normal}};
-inline constexpr NamedValue<Sync> sync_modes[] = {{"none", Sync::none}, {"dsync", Sync::dsync}, {"sync", Sync::sync}};
+inline constexpr NamedValue<SyncFlag> sync_flags[] = {
+    {"none", SyncFlag::none}, {"dsync", SyncFlag::o_dsync}, {"sync", SyncFlag::o_sync}};
 inline constexpr NamedValue<Fsync> fsync_modes[] = {{"none", Fsync::none},
                                                     {"per_op", Fsync::per_op},
                                                     {"end", Fsync::end},

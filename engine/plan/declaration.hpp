@@ -101,7 +101,7 @@ class Visitor {
     void member(const char* key, T& field, const Kind& kind, const char* meaning, const MemberRules& rules = {}) {
         visit(Member{key, meaning, rules, [&](const Reader& in) { field = static_cast<T>(kind.read(in, key)); },
                      [&] { return resolve_field(field, kind, rules); }, [&] { return kind.json_schema(); },
-                     [&] { return default_of(field, kind, rules); }});
+                     [&] { return get_default(field, kind, rules); }});
     }
 
     void table(const char* key, const char* meaning, const DescribeMembers& members, const TableRules& rules = {}) {
@@ -153,7 +153,7 @@ class Visitor {
         }
     }
     template <class T, class Kind>
-    static ordered_json default_of(const T& field, const Kind& kind, const MemberRules& rules) {
+    static ordered_json get_default(const T& field, const Kind& kind, const MemberRules& rules) {
         if constexpr (is_optional<T>) {
             return {};
         } else {

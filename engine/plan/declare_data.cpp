@@ -143,7 +143,7 @@ void describe(Visitor& visitor, Access& access) {
 
 void describe(Visitor& visitor, Io& io) {
     visitor.member("direct", io.direct, FlagKind{}, "O_DIRECT; statx states the alignment");
-    visitor.member("sync", io.sync, choice(sync_modes), "O_DSYNC or O_SYNC on every write");
+    visitor.member("sync", io.sync_flag, choice(sync_flags), "O_DSYNC or O_SYNC on every write");
     visitor.member("fsync", io.fsync, choice(fsync_modes),
                    "end: inside the transfer interval; end_timed_separately: after it, with its own time");
     visitor.member("preallocate", io.preallocate, choice(preallocations),

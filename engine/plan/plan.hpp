@@ -31,7 +31,7 @@ enum class Mapping { shared, per_task, per_node, per_group, many };
 enum class DirectoryMapping { one, per_task, per_node };
 enum class AccessOrder { sequential, reverse, stride, random_permute, random_replace };
 enum class PermutationScope { block, task, file };
-enum class Sync { none, dsync, sync };
+enum class SyncFlag { none, o_dsync, o_sync };  ///< of open()
 enum class Fsync { none, per_op, end, end_timed_separately };
 enum class Preallocate { none, truncate, fallocate, unwritten };
 /// The ior_* kinds are the data packets of IOR (payload/ior_pattern.hpp).
@@ -145,7 +145,7 @@ struct Access {
 
 struct Io {
     bool direct = false;
-    Sync sync = Sync::none;
+    SyncFlag sync_flag = SyncFlag::none;
     Fsync fsync = Fsync::none;
     Preallocate preallocate = Preallocate::none;
     int queue_depth = 1;

@@ -7,8 +7,8 @@ namespace sonde::ranks {
 namespace {
 
 struct OffsetBounds {
-    std::int64_t lowest, highest;
-    std::int64_t width() const { return highest - lowest; }
+    std::int64_t lower_bound_ns, upper_bound_ns;
+    std::int64_t width() const { return upper_bound_ns - lower_bound_ns; }
 };
 
 OffsetBounds compute_bounds(const ClockExchange& exchange) {
@@ -17,7 +17,7 @@ OffsetBounds compute_bounds(const ClockExchange& exchange) {
 
 ClockOffset compute_middle(const OffsetBounds& bounds) {
     // Rounded up, so that the interval still includes both ends.
-    return {bounds.lowest + bounds.width() / 2, bounds.width() - bounds.width() / 2};
+    return {bounds.lower_bound_ns + bounds.width() / 2, bounds.width() - bounds.width() / 2};
 }
 
 }  // namespace
@@ -27,7 +27,8 @@ ClockOffset estimate_offset(std::span<const ClockExchange> exchanges) {
     OffsetBounds shortest = intersection;
     for (const ClockExchange& exchange : exchanges) {
         const OffsetBounds bounds = compute_bounds(exchange);
-        intersection = {std::max(intersection.lowest, bounds.lowest), std::min(intersection.highest, bounds.highest)};
+        intersection = {std::max(intersection.lower_bound_ns, bounds.lower_bound_ns),
+                        std::min(intersection.upper_bound_ns, bounds.upper_bound_ns)};
         if (bounds.width() < shortest.width()) {
             shortest = bounds;
         }

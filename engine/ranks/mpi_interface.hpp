@@ -4,7 +4,7 @@
 //
 // Unless stated otherwise a function returns 0 or a negative errno, and last_error_message() has the message. The
 // module waits by polling with pauses, because a blocking MPI call occupies a core. -ECANCELED means that the callback
-// of set_watch() ended a wait; MPI cannot be used in this process afterwards. One thread at a time calls MPI.
+// of set_wait_callback() ended a wait; MPI cannot be used in this process afterwards. One thread at a time calls MPI.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ struct SondeMpiModule {
     int (*start)(int* rank, int* size, char* library, size_t library_size);
     int (*stop)(void);  // MPI_Finalize
     // Sets a callback for every wait from now on; its result 0 ends the wait with -ECANCELED.
-    void (*set_watch)(int (*keep_waiting)(void* context), void* context);
+    void (*set_wait_callback)(int (*keep_waiting)(void* context), void* context);
     // Over all ranks.
     int (*allgather)(const void* own_part, size_t bytes, void* all);
     int (*broadcast)(void* data, size_t bytes, int is_root);

@@ -207,7 +207,7 @@ extern "C" __attribute__((visibility("default"))) const SondeMpiModule* sonde_mp
         .flavor = SONDE_MPI_FLAVOR,
         .start = start,
         .stop = stop,
-        .set_watch = set_watch,
+        .set_wait_callback = set_wait_callback,
         .allgather = allgather,
         .broadcast = broadcast,
         .set_members = set_members,

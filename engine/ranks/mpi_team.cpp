@@ -42,14 +42,15 @@ class MpiTeam final : public NodeTeam {
           leaders_(std::move(map.leaders)),
           node_names_(std::move(map.node_names)),
           wire_(std::move(wire)) {
-        module_->set_watch([](void* self) { return static_cast<MpiTeam*>(self)->should_keep_waiting() ? 1 : 0; }, this);
+        module_->set_wait_callback(
+            [](void* self) { return static_cast<MpiTeam*>(self)->should_keep_waiting() ? 1 : 0; }, this);
         if (uses_mpi()) {
             check(module_->set_leaders(leaders_.data(), static_cast<int>(leaders_.size())));
             connect_wires();
         }
         align_clocks();
     }
-    ~MpiTeam() override { module_->set_watch(nullptr, nullptr); }
+    ~MpiTeam() override { module_->set_wait_callback(nullptr, nullptr); }
 
     std::string broadcast(std::string text) override;
     std::uint64_t reduce_maximum(std::uint64_t own_value) override;

@@ -50,7 +50,7 @@ int to_errno(int error_class) {
 bool one_thread_only = false;
 MPI_Comm members = MPI_COMM_NULL;
 
-void set_watch(int (*callback)(void*), void* context) {
+void set_wait_callback(int (*callback)(void*), void* context) {
     keep_waiting = callback;
     keep_waiting_context = context;
 }

@@ -18,8 +18,8 @@ namespace sonde::ranks::mpi {
 int report_mpi_error(int code, const std::string& doing);
 /// Returns -EOPNOTSUPP and stores the message for last_error_message().
 int report_refusal(const std::string& why);
-/// SondeMpiModule::set_watch.
-void set_watch(int (*keep_waiting)(void*), void* context);
+/// SondeMpiModule::set_wait_callback.
+void set_wait_callback(int (*keep_waiting)(void*), void* context);
 /// Completes a request by polling. `code` is the result of the call that created the request.
 int wait_for_request(int code, MPI_Request& request, const std::string& doing, MPI_Status* status = MPI_STATUS_IGNORE);
 const char* last_error_message();

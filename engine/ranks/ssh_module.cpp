@@ -29,9 +29,9 @@ class MessageEndpoint {
     int process() const { return process_; }
     int processes() const { return processes_; }
     const std::string& last_error() const { return last_error_; }
-    void set_watch(int (*keep_waiting)(void*), void* context) {
+    void set_wait_callback(int (*keep_waiting)(void*), void* context) {
         keep_waiting_ = keep_waiting;
-        watch_context_ = context;
+        wait_callback_context_ = context;
     }
 
     /// To one process, or to `all_processes`. Returns 0 or a negative errno.
@@ -78,7 +78,7 @@ class MessageEndpoint {
         constexpr int watch_interval_ms = 20;
         pollfd ready{link_.input(), static_cast<short>(events), 0};
         poll(&ready, 1, watch_interval_ms);
-        if (keep_waiting_ != nullptr && keep_waiting_(watch_context_) == 0) {
+        if (keep_waiting_ != nullptr && keep_waiting_(wait_callback_context_) == 0) {
             last_error_ = "the wait was ended";
             return -ECANCELED;
         }
@@ -105,7 +105,7 @@ class MessageEndpoint {
     std::map<int, bool> has_ended_;
     std::string last_error_;
     int (*keep_waiting_)(void*) = nullptr;
-    void* watch_context_ = nullptr;
+    void* wait_callback_context_ = nullptr;
 };
 
 // One process has one endpoint, as it has one MPI.
@@ -133,9 +133,9 @@ int stop() {
     return 0;
 }
 
-void set_watch(int (*keep_waiting)(void*), void* context) {
+void set_wait_callback(int (*keep_waiting)(void*), void* context) {
     if (endpoint) {
-        endpoint->set_watch(keep_waiting, context);
+        endpoint->set_wait_callback(keep_waiting, context);
     }
 }
 
@@ -212,7 +212,7 @@ const SondeMpiModule* ssh_module() {
         functions.flavor = "no MPI";
         functions.start = start;
         functions.stop = stop;
-        functions.set_watch = set_watch;
+        functions.set_wait_callback = set_wait_callback;
         functions.allgather = allgather;
         functions.set_members = [](int) { return 0; };  // who opens shared files with MPI-IO: nobody
         functions.set_leaders = set_leaders;

@@ -58,7 +58,7 @@ void find_cache_effects(FindingList& findings, const Totals& totals, const Phase
                      "use more data than memory, a shorter stop.time, or read with io.direct",
                      {{"first_pass_bytes", first_pass}, {"read_bytes", totals.bytes[0]}, {"memory_bytes", memory}});
     }
-    const bool durable = phase.data.io.fsync != plan::Fsync::none || phase.data.io.sync != plan::Sync::none;
+    const bool durable = phase.data.io.fsync != plan::Fsync::none || phase.data.io.sync_flag != plan::SyncFlag::none;
     const std::uint64_t written = totals.bytes[1];
     // For any amount of data, because memory may hold most of it at the end of the phase. The lab uses the same rule.
     if (written > 0 && !durable) {

@@ -70,7 +70,7 @@ void check_memory(const plan::Plan& plan, const plan::Phase& phase, const files:
         most = std::max(most, tasks.tasks_on(node));
     }
     const plan::Access& a = phase.data.access;
-    const std::uint64_t period = payload::period_for(phase.data.payload, a.transfer);
+    const std::uint64_t period = payload::choose_payload_period(phase.data.payload, a.transfer);
     const auto depth = static_cast<std::uint64_t>(phase.data.io.queue_depth);
     const payload::PayloadImage::BaseStorage holds =
         payload::PayloadImage::choose_base_storage(period, a.transfer, depth * static_cast<unsigned>(most));

@@ -151,7 +151,8 @@ json ProcessVenue::open_record_and_inspect() {
             for (const plan::Phase& phase : context_.plan.phases) {
                 largest = std::max(largest, phase.data.access.transfer);
             }
-            context_.manifest.payload_period = payload::period_for(context_.plan.phases.front().data.payload, largest);
+            context_.manifest.payload_period =
+                payload::choose_payload_period(context_.plan.phases.front().data.payload, largest);
             context_.manifest.epoch_ns = epoch_ns_;
             facts = inspect_target(context_, std::max(0, context_.options.stage));
             epoch_ns_ = context_.manifest.epoch_ns;

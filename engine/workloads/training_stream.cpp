@@ -92,7 +92,7 @@ bool TrainingStream<Time>::read_sample(const SampleLocation& sample) {
     }
     const std::uint64_t from = now();
     const std::uint64_t first = sample.block * transfers_;
-    const bool succeeded = depth_ > 1 ? read_queued(first) : read_one_by_one(first);
+    const bool succeeded = depth_ > 1 ? read_samples_queued(first) : read_samples_one_by_one(first);
     meter_.parts_of_work[meters::part_transfer].add(ns_since_phase_start(from), ns_since_phase_start(now()));
     return succeeded && !is_deadline_passed_ && !this->should_stop();
 }
@@ -163,7 +163,7 @@ bool TrainingStream<Time>::finish_transfer(const Transfer& transfer, std::int64_
 }
 
 template <class Time>
-bool TrainingStream<Time>::read_one_by_one(std::uint64_t first) {
+bool TrainingStream<Time>::read_samples_one_by_one(std::uint64_t first) {
     for (std::uint64_t operation = first; operation < first + transfers_; ++operation) {
         const Transfer transfer{make_request(operation, 0), now(), 0};
         const std::int64_t moved =
@@ -179,7 +179,7 @@ bool TrainingStream<Time>::read_one_by_one(std::uint64_t first) {
 }
 
 template <class Time>
-bool TrainingStream<Time>::read_queued(std::uint64_t first) {
+bool TrainingStream<Time>::read_samples_queued(std::uint64_t first) {
     const std::uint64_t last = first + transfers_;
     std::uint64_t next = first;
     bool succeeded = true;

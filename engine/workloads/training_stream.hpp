@@ -36,8 +36,8 @@ class TrainingStream final : public TimedStream<Time> {
     bool read_sample(const patterns::SampleLocation& sample);
     bool open_file_of(const patterns::SampleLocation& sample);
     bool close_current_file();
-    bool read_one_by_one(std::uint64_t first);
-    bool read_queued(std::uint64_t first);
+    bool read_samples_one_by_one(std::uint64_t first);
+    bool read_samples_queued(std::uint64_t first);
     backends::IoRequest make_request(std::uint64_t operation, std::size_t slot) const;
     bool finish_transfer(const Transfer& transfer, std::int64_t moved, std::uint64_t ended);
     void count_epoch(const Accelerator& accelerator, std::uint64_t samples, std::uint64_t began);

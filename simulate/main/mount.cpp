@@ -103,8 +103,8 @@ int mount(MountArguments& arguments) {
     }
     if (arguments.options.kernel_cache) {  // the kernel caches instead of the machine
         for (ClientDescription& client : site.clients) {
-            client.page_cache = 0;
-            client.read_ahead = 0;
+            client.page_cache_bytes = 0;
+            client.read_ahead_bytes = 0;
         }
     }
     std::vector<Fault> faults;

@@ -6,17 +6,17 @@
 namespace sonde::simulate {
 
 ClientCache::ClientCache(const SystemModel& site, ClientTable& clients, FileTable& files, Network& network,
-                         StorageServers& storage, PendingCalls& calls, Timeline& timeline, SimulationTraces& traces)
+                         StorageServers& storage, PendingCalls& calls, Timeline& timeline, MonitoringData& monitoring)
     : site_(site),
       clients_(clients),
       files_(files),
       calls_(calls),
       timeline_(timeline),
-      traces_(traces),
+      monitoring_(monitoring),
       requests_(site, clients, network, storage, timeline, *this),
       cached_page_cost_s_(site.file_system.cached_page_cost_s) {
     for (const ClientDescription& client : site.clients) {
-        traces.nodes.push_back({client.id, {}, {}, {}, {}, {}});
+        monitoring.nodes.push_back({client.id, {}, {}, {}, {}, {}});
     }
 }
 
@@ -60,7 +60,7 @@ std::optional<CompletedOperation> ClientCache::complete_without_event(Time time,
     }
     const Time cpu = call_cpu_time(clients_[stream.client], operation);
     const Time return_time = stream.cpu.reserve(time, cpu).end;
-    traces_.nodes[stream.client].add(operation, operation.length, return_time - time);
+    monitoring_.nodes[stream.client].add(operation, operation.length, return_time - time);
     return CompletedOperation{operation.tag, return_time, cpu, 0};
 }
 

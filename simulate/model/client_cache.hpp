@@ -5,10 +5,10 @@
 
 #include "model/client_table.hpp"
 #include "model/file_table.hpp"
+#include "model/monitoring_data.hpp"
 #include "model/pending_calls.hpp"
 #include "model/requests.hpp"
 #include "model/timeline.hpp"
-#include "model/traces.hpp"
 #include "system/system_model.hpp"
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace sonde::simulate {
 class ClientCache final : public RequestOwner {
  public:
     ClientCache(const SystemModel& site, ClientTable& clients, FileTable& files, Network& network,
-                StorageServers& storage, PendingCalls& calls, Timeline& timeline, SimulationTraces& traces);
+                StorageServers& storage, PendingCalls& calls, Timeline& timeline, MonitoringData& monitoring);
 
     /// Processor time of a call on its client.
     Time call_cpu_time(const Client& client, const ModelOperation& operation) const;
@@ -61,7 +61,7 @@ class ClientCache final : public RequestOwner {
     FileTable& files_;
     PendingCalls& calls_;
     Timeline& timeline_;
-    SimulationTraces& traces_;
+    MonitoringData& monitoring_;
     RequestPath requests_;
     double cached_page_cost_s_ = 0;
 };

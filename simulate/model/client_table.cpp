@@ -11,7 +11,7 @@ ClientTable::ClientTable(const SystemModel& site) {
     for (const ClientDescription& described : site.clients) {
         Client& client = clients_.emplace_back();
         client.description = described;
-        client.pages = ExtentCache(described.page_cache);
+        client.pages = ExtentCache(described.page_cache_bytes);
         client.names = NameCache(described.cached_names);
         caches_names_ = caches_names_ || described.cached_names > 0;
         client.slowdown = described.slowdown;

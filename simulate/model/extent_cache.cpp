@@ -5,7 +5,7 @@
 
 namespace sonde::simulate {
 
-std::uint64_t ExtentCache::cached_until(std::uint64_t file, std::uint64_t from) {
+std::uint64_t ExtentCache::find_end_of_cached_bytes(std::uint64_t file, std::uint64_t from) {
     const auto cached_file = files_.find(file);
     if (cached_file == files_.end()) {
         return from;

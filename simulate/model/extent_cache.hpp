@@ -15,7 +15,7 @@ class ExtentCache {
     explicit ExtentCache(std::uint64_t capacity = 0) : capacity_(capacity) {}
 
     /// End of the cached bytes without a gap from `from` on; `from` when that byte is not cached. Counts as use.
-    std::uint64_t cached_until(std::uint64_t file, std::uint64_t from);
+    std::uint64_t find_end_of_cached_bytes(std::uint64_t file, std::uint64_t from);
     /// Inserts bytes `from` … `until`-1, from a write or a read, and returns the number of evicted bytes.
     std::uint64_t insert(std::uint64_t file, std::uint64_t from, std::uint64_t until, bool is_written = false);
     void remove_file(std::uint64_t file);

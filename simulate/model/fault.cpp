@@ -158,7 +158,7 @@ int find_target(const SystemModel& site, const std::string& name) {
     const bool is_number =
         !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
     for (std::size_t i = 0; i < site.targets.size(); ++i) {
-        if (site.targets[i].id == name || (is_number && std::to_string(site.targets[i].index) == name)) {
+        if (site.targets[i].id == name || (is_number && std::to_string(site.targets[i].index_in_file_system) == name)) {
             return static_cast<int>(i);
         }
     }
@@ -238,7 +238,7 @@ std::string explain_no_effect(FaultKind kind, const SystemModel& site) {
                        ? ""
                        : "no server" + of_mount + "keeps what its drives hold; give servers model.cache";
         case FaultKind::client_software:
-            return any_of(site.clients, [](const ClientDescription& client) { return client.page_cache > 0; })
+            return any_of(site.clients, [](const ClientDescription& client) { return client.page_cache_bytes > 0; })
                        ? ""
                        : "no node" + of_mount + "has a page cache; give nodes memory or model.page_cache";
         case FaultKind::full_file_system:
@@ -246,7 +246,8 @@ std::string explain_no_effect(FaultKind kind, const SystemModel& site) {
                           [](const MediumDescription& medium) {
                               return medium.inner_rate_share < 1 || medium.seek > 0;
                           }) ||
-                           any_of(site.targets, [](const TargetDescription& target) { return target.capacity > 0; })
+                           any_of(site.targets,
+                                  [](const TargetDescription& target) { return target.capacity_bytes > 0; })
                        ? ""
                        : "where files lie costs nothing on the drives" + of_mount +
                              "; describe targets on drives of kind hdd, or with model.seek";

@@ -66,10 +66,10 @@ void rebuild_raid(MachineParts& parts, const Fault& fault, bool begins) {
     const std::string& host = parts.storage.log_host_of_target(target_index(parts, fault));
     const Time now = parts.timeline.now();
     if (begins) {
-        parts.traces.log(now, host, "md/raid:" + array + ": Disk failure on " + drive + ", disabling device.");
-        parts.traces.log(now, host, "md: recovery of RAID array " + array);
+        parts.monitoring.log(now, host, "md/raid:" + array + ": Disk failure on " + drive + ", disabling device.");
+        parts.monitoring.log(now, host, "md: recovery of RAID array " + array);
     } else {
-        parts.traces.log(now, host, "md: " + array + ": recovery done.");
+        parts.monitoring.log(now, host, "md: " + array + ": recovery done.");
     }
 }
 
@@ -86,10 +86,10 @@ void lose_router(MachineParts& parts, const Fault& fault, bool begins) {
     }
     const LinkDescription& router = parts.system.links[static_cast<std::size_t>(link)];
     if (!router.nid.empty()) {  // IP routers fail without a message of the servers
-        parts.traces.log(parts.timeline.now(), parts.servers.front().description.id,
-                         "LNetError: 2107:0:(lib-lnet.h:1241:lnet_set_route_aliveness()) route to " +
-                             router.routed_net + " through " + router.nid +
-                             (begins ? " has gone from up to down" : " has gone from down to up"));
+        parts.monitoring.log(parts.timeline.now(), parts.servers.front().description.id,
+                             "LNetError: 2107:0:(lib-lnet.h:1241:lnet_set_route_aliveness()) route to " +
+                                 router.routed_net + " through " + router.nid +
+                                 (begins ? " has gone from up to down" : " has gone from down to up"));
     }
 }
 
@@ -101,8 +101,8 @@ void saturate_metadata_servers(MachineParts& parts, const Fault& fault, bool beg
     parts.metadata.set_background_load(begins ? fault.amount : 0);
     if (begins && fault.amount >= logged_metadata_load && parts.system.file_system.kind == "lustre") {
         for (const int server : parts.system.metadata_servers) {
-            parts.traces.log(parts.timeline.now(), parts.system.servers[static_cast<std::size_t>(server)].id,
-                             "Lustre: mdt: This server is not able to keep up with request traffic (cpu-bound).");
+            parts.monitoring.log(parts.timeline.now(), parts.system.servers[static_cast<std::size_t>(server)].id,
+                                 "Lustre: mdt: This server is not able to keep up with request traffic (cpu-bound).");
         }
     }
 }
@@ -125,14 +125,14 @@ void set_tunable(MachineParts& parts, const Fault& fault, bool begins) {
         } else if (fault.part == "rpcs_in_flight") {
             current.rpcs_in_flight = static_cast<std::uint32_t>(choose(described.rpcs_in_flight));
         } else if (fault.part == "dirty_per_target") {
-            current.dirty_per_target = choose(described.dirty_per_target);
+            current.dirty_bytes_per_target = choose(described.dirty_bytes_per_target);
         } else if (fault.part == "dirty_limit") {
-            current.dirty_limit = choose(described.dirty_limit);
+            current.dirty_limit_bytes = choose(described.dirty_limit_bytes);
         } else if (fault.part == "read_ahead") {
-            current.read_ahead = choose(described.read_ahead);
+            current.read_ahead_bytes = choose(described.read_ahead_bytes);
         } else {
-            current.page_cache = choose(described.page_cache);
-            parts.clients[i].pages.set_capacity(current.page_cache);
+            current.page_cache_bytes = choose(described.page_cache_bytes);
+            parts.clients[i].pages.set_capacity(current.page_cache_bytes);
         }
     }
 }
@@ -174,10 +174,10 @@ void lose_server(MachineParts& parts, const Fault& fault, bool begins) {
     std::snprintf(duration, sizeof duration, "%lld:%02lld", seconds / 60, seconds % 60);
     for (std::size_t i = 0; i < parts.system.targets.size(); ++i) {
         if (parts.system.targets[i].server == server && parts.system.file_system.kind == "lustre") {
-            parts.traces.log(now, begins ? host : fault.part,
-                             "Lustre: " + parts.traces.targets[i].name + ": Will be in recovery for at least " +
-                                 duration + ", or until " + std::to_string(parts.clients.size()) +
-                                 " clients reconnect");
+            parts.monitoring.log(now, begins ? host : fault.part,
+                                 "Lustre: " + parts.monitoring.targets[i].name + ": Will be in recovery for at least " +
+                                     duration + ", or until " + std::to_string(parts.clients.size()) +
+                                     " clients reconnect");
         }
     }
 }
@@ -254,9 +254,9 @@ void FaultSwitch::begin(const Fault& fault) {
     require_another_router(fault);
     const Time now = parts_.timeline.now();
     if (fault.from > now) {
-        const auto index = static_cast<std::uint32_t>(planned_faults_.size());
+        const auto fault_index = static_cast<std::uint32_t>(planned_faults_.size());
         planned_faults_.push_back(fault);
-        parts_.timeline.push(fault.from, EventKind::fault, index);
+        parts_.timeline.push(fault.from, EventKind::fault, fault_index);
     } else {
         std::erase_if(faults_, [&](const Fault& other) { return has_same_part(other, fault) && other.from <= now; });
         fault_effect(fault.kind)(parts_, fault, true);
@@ -269,8 +269,8 @@ void FaultSwitch::begin(const Fault& fault) {
     }
 }
 
-void FaultSwitch::end_planned(std::uint32_t index) {
-    const Fault fault = ending_faults_[index];
+void FaultSwitch::end_planned(std::uint32_t fault_index) {
+    const Fault fault = ending_faults_[fault_index];
     const auto active = std::find_if(faults_.begin(), faults_.end(), [&](const Fault& other) {
         return has_same_part(other, fault) && other.from == fault.from && other.until == fault.until;
     });
@@ -286,8 +286,8 @@ void FaultSwitch::end(const Fault& fault) {
     fault_effect(fault.kind)(parts_, fault, false);
 }
 
-void FaultSwitch::begin_planned(std::uint32_t index) {
-    const Fault& fault = planned_faults_[index];
+void FaultSwitch::begin_planned(std::uint32_t fault_index) {
+    const Fault& fault = planned_faults_[fault_index];
     if (std::any_of(faults_.begin(), faults_.end(),
                     [&](const Fault& other) { return has_same_part(other, fault) && other.from == fault.from; })) {
         fault_effect(fault.kind)(parts_, fault, true);

@@ -19,9 +19,9 @@ class FaultSwitch {
     /// Ends all faults of that kind and part.
     void end(const Fault& fault);
     /// Begins a planned fault at its time, unless it was ended before.
-    void begin_planned(std::uint32_t index);
+    void begin_planned(std::uint32_t fault_index);
     /// Ends a fault at its time, unless it was ended or replaced before.
-    void end_planned(std::uint32_t index);
+    void end_planned(std::uint32_t fault_index);
     /// Planned and active faults in the order of begin().
     const std::vector<Fault>& faults() const { return faults_; }
 

@@ -16,7 +16,7 @@ FileTable::FileTable(const SystemModel& site, Timeline& timeline)
       timeline_(timeline),
       next_start_target_(timeline.random.integer_below(site.targets.size())),
       has_capacity_(std::any_of(site.targets.begin(), site.targets.end(),
-                                [](const TargetDescription& target) { return target.capacity > 0; })),
+                                [](const TargetDescription& target) { return target.capacity_bytes > 0; })),
       reserved_space_(site.targets.size(), 0) {
 }
 
@@ -111,7 +111,7 @@ bool FileTable::reserve_space(FileId id, std::uint64_t size) {
     };
     bool has_room = true;
     each_target([&](std::size_t target, std::uint64_t bytes) {
-        const std::uint64_t capacity = site_.targets[target].capacity;
+        const std::uint64_t capacity = site_.targets[target].capacity_bytes;
         const double usable = static_cast<double>(capacity) * (1 - fill_level());
         has_room = has_room && (capacity == 0 || static_cast<double>(reserved_space_[target] + bytes) <= usable);
     });

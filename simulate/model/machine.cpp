@@ -145,14 +145,14 @@ void Machine::end_fault(const Fault& fault) {
     core_->faults.end(fault);
 }
 
-const SimulationTraces& Machine::traces() const {
+const MonitoringData& Machine::get_monitoring_data() const {
     core_->parts.compute_free_space();
-    return counters();
+    return get_counters();
 }
 
-const SimulationTraces& Machine::counters() const {
-    core_->parts.update_trace_counters();
-    return core_->parts.traces;
+const MonitoringData& Machine::get_counters() const {
+    core_->parts.update_counters();
+    return core_->parts.monitoring;
 }
 
 const std::vector<Fault>& Machine::faults() const {
@@ -166,8 +166,8 @@ std::vector<Machine::Flow> Machine::flows() const {
                          link.directions[0].busy_time() + link.directions[1].busy_time()});
     }
     for (std::size_t i = 0; i < core_->parts.storage.target_count(); ++i) {
-        const TargetTrace& trace = core_->parts.traces.targets[i];
-        flows.push_back({trace.id, trace.write_bytes.sum, trace.read_bytes.sum,
+        const TargetCounters& counters = core_->parts.monitoring.targets[i];
+        flows.push_back({counters.id, counters.write_bytes.sum, counters.read_bytes.sum,
                          core_->parts.storage.targets()[i].rate_station.busy_time()});
     }
     return flows;

@@ -7,9 +7,9 @@
 
 #include "model/fault.hpp"
 #include "model/machine_options.hpp"
+#include "model/monitoring_data.hpp"
 #include "model/operation.hpp"
 #include "model/part_load.hpp"
-#include "model/traces.hpp"
 #include "system/system_model.hpp"
 
 #include <cstdint>
@@ -85,9 +85,9 @@ class Machine {
 
     // --- results ---
 
-    const SimulationTraces& traces() const;
-    /// The same without TargetTrace::free_bytes, which needs an iteration over all files.
-    const SimulationTraces& counters() const;
+    const MonitoringData& get_monitoring_data() const;
+    /// The same without TargetCounters::free_bytes, which needs an iteration over all files.
+    const MonitoringData& get_counters() const;
     /// Bytes that passed a part, for tests: the same for all parts in series when nothing is pending.
     struct Flow {
         std::string part;

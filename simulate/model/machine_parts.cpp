@@ -36,29 +36,29 @@ MachineParts::MachineParts(SystemModel described_site, const MachineOptions& opt
       timeline(options.seed),
       seeds{options.seed},
       servers(make_servers(system, seeds)),
-      network(system, seeds, traces),
+      network(system, seeds, monitoring),
       clients(system),
       files(system, timeline),
-      storage(system, seeds, servers, files, timeline, traces),
-      calls(timeline, clients, files, traces, listener),
-      metadata(system, servers, clients, files, network, calls, timeline, traces),
-      cache(system, clients, files, network, storage, calls, timeline, traces),
+      storage(system, seeds, servers, files, timeline, monitoring),
+      calls(timeline, clients, files, monitoring, listener),
+      metadata(system, servers, clients, files, network, calls, timeline, monitoring),
+      cache(system, clients, files, network, storage, calls, timeline, monitoring),
       neighbors(storage, timeline) {
-    traces.file_system = system.file_system.id;
+    monitoring.file_system = system.file_system.id;
 }
 
-void MachineParts::update_trace_counters() {
+void MachineParts::update_counters() {
     metadata.count_background_calls();
     storage.copy_drive_counters();
-    network.copy_link_counters(traces);
+    network.copy_link_counters(monitoring);
 }
 
 void MachineParts::compute_free_space() {
     const std::vector<std::uint64_t> stored = files.stored_bytes();
     for (std::size_t i = 0; i < stored.size(); ++i) {
-        TargetTrace& target = traces.targets[i];
-        const auto unused =
-            static_cast<std::uint64_t>(std::llround(static_cast<double>(target.capacity) * (1 - files.fill_level())));
+        TargetCounters& target = monitoring.targets[i];
+        const auto unused = static_cast<std::uint64_t>(
+            std::llround(static_cast<double>(target.capacity_bytes) * (1 - files.fill_level())));
         target.free_bytes = unused - std::min(unused, stored[i]);
     }
 }
@@ -98,11 +98,11 @@ void MachineParts::add_sample() {
     metadata.count_background_calls();
     CounterSample row;
     row.time = timeline.now();
-    for (const TargetTrace& target : traces.targets) {
+    for (const TargetCounters& target : monitoring.targets) {
         row.read.push_back(target.read_bytes.sum);
         row.written.push_back(target.write_bytes.sum);
     }
-    traces.samples.push_back(std::move(row));
+    monitoring.samples.push_back(std::move(row));
 }
 
 }  // namespace sonde::simulate

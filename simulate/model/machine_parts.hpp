@@ -8,12 +8,12 @@
 #include "model/file_table.hpp"
 #include "model/machine_options.hpp"
 #include "model/metadata_servers.hpp"
+#include "model/monitoring_data.hpp"
 #include "model/network.hpp"
 #include "model/part_load.hpp"
 #include "model/pending_calls.hpp"
 #include "model/storage_servers.hpp"
 #include "model/timeline.hpp"
-#include "model/traces.hpp"
 #include "system/system_model.hpp"
 
 #include <vector>
@@ -26,7 +26,7 @@ struct MachineParts {
     MachineParts& operator=(const MachineParts&) = delete;
 
     /// Updates the counters that events do not: calls of other users at metadata servers, and drives.
-    void update_trace_counters();
+    void update_counters();
     void compute_free_space();
     /// Stores a row of the counters of all targets.
     void add_sample();
@@ -35,7 +35,7 @@ struct MachineParts {
     std::vector<PartLoad> loads() const;
 
     const SystemModel system;
-    SimulationTraces traces;
+    MonitoringData monitoring;
     Timeline timeline;
     NoiseSeeds seeds;
     std::vector<Server> servers;

@@ -13,7 +13,7 @@ bool changes_names(ModelCallKind kind) {
 
 MetadataServers::MetadataServers(const SystemModel& site, std::vector<Server>& servers, ClientTable& clients,
                                  FileTable& files, Network& network, PendingCalls& calls, Timeline& timeline,
-                                 SimulationTraces& traces)
+                                 MonitoringData& monitoring)
     : site_(site),
       servers_(servers),
       clients_(clients),
@@ -21,9 +21,9 @@ MetadataServers::MetadataServers(const SystemModel& site, std::vector<Server>& s
       network_(network),
       calls_(calls),
       timeline_(timeline),
-      traces_(traces) {
+      monitoring_(monitoring) {
     for (const int server : site.metadata_servers) {
-        traces.metadata.push_back({site.servers[static_cast<std::size_t>(server)].id, {}});
+        monitoring.metadata.push_back({site.servers[static_cast<std::size_t>(server)].id, {}});
     }
 }
 
@@ -113,7 +113,7 @@ void MetadataServers::serve_call(std::uint32_t call) {
     if (operation.kind == ModelCallKind::stat) {
         clients_.client_of(operation.stream).names.insert(operation.file);
     }
-    traces_.metadata[server_number].calls[static_cast<std::size_t>(operation.kind)].add(
+    monitoring_.metadata[server_number].calls[static_cast<std::size_t>(operation.kind)].add(
         static_cast<std::uint64_t>((end - now) / 1000));
     const Time answer_time = message_time(clients_.client_of(operation.stream));
     timeline_.push(end + content_transfer_time(operation) + answer_time, EventKind::metadata_done, call);
@@ -134,9 +134,9 @@ void MetadataServers::count_background_calls() {
         const ServerDescription& server = servers_[static_cast<std::size_t>(site_.metadata_servers[i])].description;
         if (server.stat > 0) {
             const double call_count = background_load_ * server.threads * to_seconds(since) / to_seconds(server.stat);
-            ServerTrace& trace = traces_.metadata[i];
-            trace.background_stats += call_count;
-            trace.background_us = static_cast<std::uint64_t>(server.stat / 1000);
+            ServerCounters& counters = monitoring_.metadata[i];
+            counters.background_stats += call_count;
+            counters.background_us = static_cast<std::uint64_t>(server.stat / 1000);
         }
     }
 }

@@ -4,11 +4,11 @@
 
 #include "model/client_table.hpp"
 #include "model/file_table.hpp"
+#include "model/monitoring_data.hpp"
 #include "model/network.hpp"
 #include "model/pending_calls.hpp"
 #include "model/storage.hpp"
 #include "model/timeline.hpp"
-#include "model/traces.hpp"
 #include "system/system_model.hpp"
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace sonde::simulate {
 class MetadataServers {
  public:
     MetadataServers(const SystemModel& site, std::vector<Server>& servers, ClientTable& clients, FileTable& files,
-                    Network& network, PendingCalls& calls, Timeline& timeline, SimulationTraces& traces);
+                    Network& network, PendingCalls& calls, Timeline& timeline, MonitoringData& monitoring);
 
     /// Sends a call to its server.
     void send_call(std::uint32_t call);
@@ -44,7 +44,7 @@ class MetadataServers {
     Network& network_;
     PendingCalls& calls_;
     Timeline& timeline_;
-    SimulationTraces& traces_;
+    MonitoringData& monitoring_;
     double background_load_ = 0;
     Time background_counted_until_ = 0;
 };

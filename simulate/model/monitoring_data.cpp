@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/traces.hpp"
+#include "model/monitoring_data.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -27,13 +27,13 @@ void add_line(std::string& text, const char* name, const StatsCounter& tally, co
 }
 
 /// The data lines of a target or a node.
-template <class Trace>
-std::string format_data_lines(const Trace& trace) {
+template <class Counters>
+std::string format_data_lines(const Counters& counters) {
     std::string text;
-    add_line(text, "read_bytes", trace.read_bytes, "bytes");
-    add_line(text, "write_bytes", trace.write_bytes, "bytes");
-    add_line(text, "read", trace.read_us, "usec");
-    add_line(text, "write", trace.write_us, "usec");
+    add_line(text, "read_bytes", counters.read_bytes, "bytes");
+    add_line(text, "write_bytes", counters.write_bytes, "bytes");
+    add_line(text, "read", counters.read_us, "usec");
+    add_line(text, "write", counters.write_us, "usec");
     return text;
 }
 
@@ -45,7 +45,7 @@ std::string format_snapshot_time(double read_time) {
 
 }  // namespace
 
-void NodeTrace::add(const ModelOperation& operation, std::uint64_t bytes, Time duration) noexcept {
+void NodeCounters::add(const ModelOperation& operation, std::uint64_t bytes, Time duration) noexcept {
     ++calls[static_cast<std::size_t>(operation.kind)];
     if (operation.kind == ModelCallKind::read || operation.kind == ModelCallKind::write) {
         const bool is_write = operation.kind == ModelCallKind::write;
@@ -54,7 +54,7 @@ void NodeTrace::add(const ModelOperation& operation, std::uint64_t bytes, Time d
     }
 }
 
-std::string format_stats(const TargetTrace& target, double read_time) {
+std::string format_stats(const TargetCounters& target, double read_time) {
     std::string text = format_snapshot_time(read_time) + format_data_lines(target);
     if (target.cache_hits + target.cache_misses > 0) {
         text +=
@@ -68,7 +68,7 @@ std::string format_stats(const TargetTrace& target, double read_time) {
     return text;
 }
 
-std::string format_brw_stats(const TargetTrace& target, double read_time) {
+std::string format_brw_stats(const TargetCounters& target, double read_time) {
     const double full_seconds = std::floor(read_time);
     std::string text = format_text("snapshot_time:         %.0f.%06d (secs.usecs)\n\n", full_seconds,
                                    static_cast<int>((read_time - full_seconds) * 1e6));
@@ -94,7 +94,7 @@ std::string format_brw_stats(const TargetTrace& target, double read_time) {
     return text;
 }
 
-std::string format_llite_stats(const NodeTrace& node, double read_time) {
+std::string format_llite_stats(const NodeCounters& node, double read_time) {
     std::string text = format_snapshot_time(read_time) + format_data_lines(node);
     constexpr const char* names[] = {"open",    "create", "close", nullptr, nullptr,  "fsync",
                                      "getattr", "unlink", "mkdir", "rmdir", "rename", "readdir"};
@@ -110,28 +110,28 @@ std::string format_kbytes(std::uint64_t bytes) {
     return std::to_string(bytes / 1024) + "\n";
 }
 
-std::string format_diskstats(const SimulationTraces& traces) {
+std::string format_diskstats(const MonitoringData& monitoring) {
     std::string text;
-    const auto add_rows = [&text](int major, const std::vector<MediumTrace>& rows) {
+    const auto add_rows = [&text](int major, const std::vector<MediumCounters>& rows) {
         for (std::size_t i = 0; i < rows.size(); ++i) {
-            const MediumTrace& row = rows[i];
+            const MediumCounters& row = rows[i];
             const Long busy_ms = static_cast<Long>(row.busy / 1'000'000);
             text += format_text("%4d %7d %s %llu 0 %llu 0 %llu 0 %llu 0 0 %llu %llu\n", major, static_cast<int>(i),
                                 row.id.c_str(), Long{row.reads}, Long{row.read_bytes / 512}, Long{row.writes},
                                 Long{row.written_bytes / 512}, busy_ms, busy_ms);
         }
     };
-    add_rows(9, traces.media);   // md
-    add_rows(8, traces.drives);  // sd
+    add_rows(9, monitoring.media);   // md
+    add_rows(8, monitoring.drives);  // sd
     return text;
 }
 
-std::string format_net_dev(const SimulationTraces& traces) {
+std::string format_net_dev(const MonitoringData& monitoring) {
     std::string text =
         "Inter-|   Receive                                                |  Transmit\n"
         " face |bytes    packets errs drop fifo frame compressed multicast|"
         "bytes    packets errs drop fifo colls carrier compressed\n";
-    for (const LinkTrace& link : traces.links) {
+    for (const LinkCounters& link : monitoring.links) {
         text += format_text("%6s: %llu %llu 0 0 0 0 0 0 %llu %llu 0 %llu 0 0 0 0\n", link.id.c_str(),
                             Long{link.received_bytes}, Long{link.received_messages}, Long{link.sent_bytes},
                             Long{link.sent_messages}, Long{link.lost_messages});
@@ -139,7 +139,7 @@ std::string format_net_dev(const SimulationTraces& traces) {
     return text;
 }
 
-std::string format_md_stats(const ServerTrace& server, double read_time) {
+std::string format_md_stats(const ServerCounters& server, double read_time) {
     constexpr const char* names[] = {"open",    "open",   "close", nullptr, nullptr,  nullptr,
                                      "getattr", "unlink", "mkdir", "rmdir", "rename", "readdir"};
     std::string text = format_snapshot_time(read_time);
@@ -157,20 +157,20 @@ std::string format_md_stats(const ServerTrace& server, double read_time) {
     return text;
 }
 
-std::string format_lmt_rows(const SimulationTraces& traces, double epoch) {
+std::string format_lmt_rows(const MonitoringData& monitoring, double epoch) {
     std::string text = "TIMESTAMP,OST_NAME,READ_BYTES,WRITE_BYTES\n";
-    for (const CounterSample& sample : traces.samples) {
-        for (std::size_t i = 0; i < traces.targets.size(); ++i) {
-            text += format_text("%.3f,%s,%llu,%llu\n", epoch + to_seconds(sample.time), traces.targets[i].name.c_str(),
-                                Long{sample.read[i]}, Long{sample.written[i]});
+    for (const CounterSample& sample : monitoring.samples) {
+        for (std::size_t i = 0; i < monitoring.targets.size(); ++i) {
+            text += format_text("%.3f,%s,%llu,%llu\n", epoch + to_seconds(sample.time),
+                                monitoring.targets[i].name.c_str(), Long{sample.read[i]}, Long{sample.written[i]});
         }
     }
     return text;
 }
 
-std::string format_log(const SimulationTraces& traces, double epoch) {
+std::string format_log(const MonitoringData& monitoring, double epoch) {
     std::string text;
-    for (const LogMessage& message : traces.messages) {
+    for (const LogMessage& message : monitoring.messages) {
         const auto log_time = static_cast<std::time_t>(epoch + to_seconds(message.time));
         std::tm parts{};
         gmtime_r(&log_time, &parts);
@@ -181,54 +181,54 @@ std::string format_log(const SimulationTraces& traces, double epoch) {
     return text;
 }
 
-std::vector<MonitoringFile> list_monitoring_files(const SimulationTraces& traces, std::size_t nodes) {
+std::vector<MonitoringFile> list_monitoring_files(const MonitoringData& monitoring, std::size_t nodes) {
     std::vector<MonitoringFile> files;
     const std::string lustre = "proc/fs/lustre/";
-    for (std::size_t i = 0; i < traces.targets.size(); ++i) {
-        const std::string directory = lustre + "obdfilter/" + traces.targets[i].name + "/";
-        files.push_back({directory + "stats", [i](const SimulationTraces& current, double, double read_time) {
+    for (std::size_t i = 0; i < monitoring.targets.size(); ++i) {
+        const std::string directory = lustre + "obdfilter/" + monitoring.targets[i].name + "/";
+        files.push_back({directory + "stats", [i](const MonitoringData& current, double, double read_time) {
                              return format_stats(current.targets[i], read_time);
                          }});
-        files.push_back({directory + "brw_stats", [i](const SimulationTraces& current, double, double read_time) {
+        files.push_back({directory + "brw_stats", [i](const MonitoringData& current, double, double read_time) {
                              return format_brw_stats(current.targets[i], read_time);
                          }});
-        if (traces.targets[i].capacity > 0) {
-            files.push_back({directory + "kbytestotal", [i](const SimulationTraces& current, double, double) {
-                                 return format_kbytes(current.targets[i].capacity);
+        if (monitoring.targets[i].capacity_bytes > 0) {
+            files.push_back({directory + "kbytestotal", [i](const MonitoringData& current, double, double) {
+                                 return format_kbytes(current.targets[i].capacity_bytes);
                              }});
             files.push_back({directory + "kbytesavail",
-                             [i](const SimulationTraces& current, double, double) {
+                             [i](const MonitoringData& current, double, double) {
                                  return format_kbytes(current.targets[i].free_bytes);
                              },
                              true});
         }
     }
-    for (std::size_t i = 0; i < traces.metadata.size(); ++i) {
-        const std::string name = traces.file_system + "-MDT0000-" + traces.metadata[i].id;
+    for (std::size_t i = 0; i < monitoring.metadata.size(); ++i) {
+        const std::string name = monitoring.file_system + "-MDT0000-" + monitoring.metadata[i].id;
         files.push_back(
-            {lustre + "mdt/" + name + "/md_stats", [i](const SimulationTraces& current, double, double read_time) {
+            {lustre + "mdt/" + name + "/md_stats", [i](const MonitoringData& current, double, double read_time) {
                  return format_md_stats(current.metadata[i], read_time);
              }});
     }
-    for (std::size_t i = 0; i < std::min(nodes, traces.nodes.size()); ++i) {
-        files.push_back({lustre + "llite/" + traces.file_system + "-" + traces.nodes[i].id + "/stats",
-                         [i](const SimulationTraces& current, double, double read_time) {
+    for (std::size_t i = 0; i < std::min(nodes, monitoring.nodes.size()); ++i) {
+        files.push_back({lustre + "llite/" + monitoring.file_system + "-" + monitoring.nodes[i].id + "/stats",
+                         [i](const MonitoringData& current, double, double read_time) {
                              return format_llite_stats(current.nodes[i], read_time);
                          }});
     }
-    if (!traces.media.empty()) {
+    if (!monitoring.media.empty()) {
         files.push_back({"proc/diskstats",
-                         [](const SimulationTraces& current, double, double) { return format_diskstats(current); }});
+                         [](const MonitoringData& current, double, double) { return format_diskstats(current); }});
     }
-    if (!traces.links.empty()) {
+    if (!monitoring.links.empty()) {
         files.push_back(
-            {"proc/net/dev", [](const SimulationTraces& current, double, double) { return format_net_dev(current); }});
+            {"proc/net/dev", [](const MonitoringData& current, double, double) { return format_net_dev(current); }});
     }
-    files.push_back({"lmt.csv", [](const SimulationTraces& current, double epoch, double) {
+    files.push_back({"lmt.csv", [](const MonitoringData& current, double epoch, double) {
                          return format_lmt_rows(current, epoch);
                      }});
     files.push_back(
-        {"messages", [](const SimulationTraces& current, double epoch, double) { return format_log(current, epoch); }});
+        {"messages", [](const MonitoringData& current, double epoch, double) { return format_log(current, epoch); }});
     return files;
 }
 

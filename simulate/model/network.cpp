@@ -12,11 +12,11 @@ constexpr Time retransmission_time = 200'000'000;  ///< ns: Linux' least TCP tim
 
 }  // namespace
 
-Network::Network(const SystemModel& site, NoiseSeeds& seeds, SimulationTraces& traces)
+Network::Network(const SystemModel& site, NoiseSeeds& seeds, MonitoringData& monitoring)
     : site_(site), losses_(seeds.seed, 0x6c6f737365736cULL) {
     for (const LinkDescription& link : site.links) {
         links_.emplace_back(link, seeds.seed, ++seeds.part_count);
-        traces.links.push_back({link.id, {}, {}, {}, {}, {}});
+        monitoring.links.push_back({link.id, {}, {}, {}, {}, {}});
     }
     for (const int router : site.routers) {
         working_routers_.push_back(router);
@@ -97,9 +97,9 @@ Time Network::message_time(const StorageRequest& request) const {
 
 Time Network::metadata_message_time(const Client& client, const Server& server) const {
     Time time = 0;
-    const auto add = [&](int index) {
-        if (index >= 0) {
-            const LinkDescription& link = links_[static_cast<std::size_t>(index)].description;
+    const auto add = [&](int link_index) {
+        if (link_index >= 0) {
+            const LinkDescription& link = links_[static_cast<std::size_t>(link_index)].description;
             time += link.latency + link.request_cost;
         }
     };
@@ -129,11 +129,11 @@ void Network::set_slowdown(int link, double factor) {
     slowed.slowdown = slowed.description.slowdown * factor;
 }
 
-void Network::copy_link_counters(SimulationTraces& traces) const {
+void Network::copy_link_counters(MonitoringData& monitoring) const {
     for (std::size_t i = 0; i < links_.size(); ++i) {
         const Link& link = links_[i];
-        traces.links[i] = {link.description.id, link.bytes[0],    link.messages[0],
-                           link.bytes[1],       link.messages[1], link.lost_messages};
+        monitoring.links[i] = {link.description.id, link.bytes[0],    link.messages[0],
+                               link.bytes[1],       link.messages[1], link.lost_messages};
     }
 }
 

@@ -5,9 +5,9 @@
 
 #include "kernel/stations.hpp"
 #include "model/client_table.hpp"
+#include "model/monitoring_data.hpp"
 #include "model/storage.hpp"
 #include "model/storage_request.hpp"
-#include "model/traces.hpp"
 #include "system/system_model.hpp"
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace sonde::simulate {
 
 class Network {
  public:
-    Network(const SystemModel& site, NoiseSeeds& seeds, SimulationTraces& traces);
+    Network(const SystemModel& site, NoiseSeeds& seeds, MonitoringData& monitoring);
 
     /// Chooses the links of a request, from the client on. `server` may be null.
     void choose_route(StorageRequest& request, Client& client, StorageTarget& target, const Server* server);
@@ -42,7 +42,7 @@ class Network {
     }
     /// The first of alternative paths gets this many times the share of another.
     void set_first_path_weight(double weight) { first_path_weight_ = weight; }
-    void copy_link_counters(SimulationTraces& traces) const;
+    void copy_link_counters(MonitoringData& monitoring) const;
     void remove_router(int link);
     void restore_router(int link);
 

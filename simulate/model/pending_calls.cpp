@@ -37,7 +37,7 @@ void PendingCalls::fail(std::uint32_t call, Time end, int error) {
 
 void PendingCalls::finish(std::uint32_t call, Time end) {
     const PendingCall& pending = calls_[call];
-    traces_.nodes[clients_.stream(pending.operation.stream).client].add(
+    monitoring_.nodes[clients_.stream(pending.operation.stream).client].add(
         pending.operation, pending.error == 0 ? transferred_bytes(pending.operation) : 0, end - pending.call_time);
     const CompletedOperation completed{pending.operation.tag, end, pending.cpu_time, pending.error};
     free_calls_.push_back(call);

@@ -4,9 +4,9 @@
 
 #include "model/client_table.hpp"
 #include "model/file_table.hpp"
+#include "model/monitoring_data.hpp"
 #include "model/operation.hpp"
 #include "model/timeline.hpp"
-#include "model/traces.hpp"
 
 #include <cstdint>
 #include <vector>
@@ -26,9 +26,9 @@ struct PendingCall {
 
 class PendingCalls {
  public:
-    PendingCalls(Timeline& timeline, const ClientTable& clients, const FileTable& files, SimulationTraces& traces,
+    PendingCalls(Timeline& timeline, const ClientTable& clients, const FileTable& files, MonitoringData& monitoring,
                  Listener& listener)
-        : timeline_(timeline), clients_(clients), files_(files), traces_(traces), listener_(listener) {}
+        : timeline_(timeline), clients_(clients), files_(files), monitoring_(monitoring), listener_(listener) {}
 
     PendingCall& operator[](std::uint32_t call) noexcept { return calls_[call]; }
     std::uint32_t add(const ModelOperation& operation, Time call_time, Time cpu_time);
@@ -43,7 +43,7 @@ class PendingCalls {
     Timeline& timeline_;
     const ClientTable& clients_;
     const FileTable& files_;
-    SimulationTraces& traces_;
+    MonitoringData& monitoring_;
     Listener& listener_;
     std::vector<PendingCall> calls_;
     std::vector<std::uint32_t> free_calls_;

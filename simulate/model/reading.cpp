@@ -30,7 +30,7 @@ std::uint64_t read_ahead_unit(const Client& client) {
 /// Bytes that read-ahead may request now. As in Lustre, all streams of a client share a total, and read-ahead pauses
 /// while less than a request of it is left.
 std::uint64_t read_ahead_room(const Client& client) {
-    const std::uint64_t total = client.description.read_ahead_total;
+    const std::uint64_t total = client.description.total_read_ahead_bytes;
     if (total == 0) {
         return ~0ULL;
     }
@@ -86,9 +86,9 @@ void ClientCache::begin_buffered_read(std::uint32_t call) {
     }
     stream.requested_from = from;  // earlier bytes may have been evicted
     stream.file = operation.file;
-    const std::uint64_t cached_until = client.pages.cached_until(operation.file, from);
-    if (cached_until >= until && stream.requested_until < cached_until) {
-        stream.requested_until = cached_until;
+    const std::uint64_t find_end_of_cached_bytes = client.pages.find_end_of_cached_bytes(operation.file, from);
+    if (find_end_of_cached_bytes >= until && stream.requested_until < find_end_of_cached_bytes) {
+        stream.requested_until = find_end_of_cached_bytes;
     }
     const std::uint64_t request_until =
         is_sequential || from == 0 ? plan_read_ahead(stream, client, operation, until) : until;
@@ -112,9 +112,9 @@ std::uint64_t ClientCache::plan_read_ahead(ClientStream& stream, const Client& c
                                            std::uint64_t until) const {
     const bool begins = operation.offset == 0 && stream.read_ahead_window == 0 && operation.length > 0;
     const bool continues = operation.offset > 0;
-    const std::uint64_t limit = client.description.read_ahead;
+    const std::uint64_t limit = client.description.read_ahead_bytes;
     const std::uint64_t unit = std::min(read_ahead_unit(client), limit), window = stream.read_ahead_window;
-    const bool moves = client.description.read_ahead_total > 0;
+    const bool moves = client.description.total_read_ahead_bytes > 0;
     const std::uint64_t margin = moves ? window - std::min(window, unit) : window / 2;
     if ((!begins && !continues) || limit == 0 || stream.requested_until > until + margin) {
         return until;
@@ -131,8 +131,9 @@ void ClientCache::fetch_missing(StreamId id, std::uint64_t from, std::uint64_t u
     Client& client = clients_.client_of(id);
     std::vector<std::uint32_t> new_requests;
     for (std::uint64_t offset = from; offset < until;) {
-        if (const std::uint64_t cached_until = client.pages.cached_until(file_id, offset); cached_until > offset) {
-            offset = cached_until;
+        if (const std::uint64_t find_end_of_cached_bytes = client.pages.find_end_of_cached_bytes(file_id, offset);
+            find_end_of_cached_bytes > offset) {
+            offset = find_end_of_cached_bytes;
             continue;
         }
         const StripeLocation location = files_.locate_stripe(files_[file_id], offset, client.description.rpc_size);

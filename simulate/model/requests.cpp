@@ -10,15 +10,15 @@ RequestPath::RequestPath(const SystemModel& site, ClientTable& clients, Network&
 
 std::uint32_t RequestPath::create(StreamId stream, const StripeLocation& location, FileId file, std::uint64_t offset,
                                   std::uint64_t length, bool is_write, RequestPurpose purpose) {
-    std::uint32_t index = 0;
+    std::uint32_t request_index = 0;
     if (free_requests_.empty()) {
-        index = static_cast<std::uint32_t>(requests_.size());
+        request_index = static_cast<std::uint32_t>(requests_.size());
         requests_.emplace_back();
     } else {
-        index = free_requests_.back();
+        request_index = free_requests_.back();
         free_requests_.pop_back();
     }
-    StorageRequest& request = requests_[index];
+    StorageRequest& request = requests_[request_index];
     request = StorageRequest{};
     request.file_offset = offset;
     request.object_offset = location.object_offset;
@@ -30,22 +30,22 @@ std::uint32_t RequestPath::create(StreamId stream, const StripeLocation& locatio
     request.is_write = is_write;
     request.purpose = purpose;
     timeline_.begin_activity();
-    return index;
+    return request_index;
 }
 
-void RequestPath::enqueue(std::uint32_t index) {
-    const StorageRequest& request = requests_[index];
+void RequestPath::enqueue(std::uint32_t request_index) {
+    const StorageRequest& request = requests_[request_index];
     if (const std::uint32_t most = stream_limit(request); most > 0) {
         InFlightLimit& limit = clients_.stream(request.stream).in_flight_limit[request.is_write ? 1 : 0];
         if (limit.in_flight >= most) {
             (limit.first_waiting == no_index ? limit.first_waiting : requests_[limit.last_waiting].next_waiting) =
-                index;
-            limit.last_waiting = index;
+                request_index;
+            limit.last_waiting = request_index;
             return;
         }
         ++limit.in_flight;
     }
-    submit_to_target(index);
+    submit_to_target(request_index);
 }
 
 /// Submits the next waiting request of the stream of a finished one.
@@ -64,20 +64,20 @@ void RequestPath::release_stream_slot(const StorageRequest& finished) {
 }
 
 /// Sends a request, or queues it while its client has the maximum in flight to the target.
-void RequestPath::submit_to_target(std::uint32_t index) {
-    const StorageRequest& request = requests_[index];
+void RequestPath::submit_to_target(std::uint32_t request_index) {
+    const StorageRequest& request = requests_[request_index];
     Client& client = clients_[request.client];
     TargetQueue& target_queue = client.target_queue(request.target, storage_.target_count());
     const std::uint32_t limit = client.description.rpcs_in_flight;
     if (site_.file_system.is_local || limit == 0 || target_queue.in_flight < limit) {
-        send(index);
+        send(request_index);
     } else {
-        target_queue.queued_requests.push_back(index);
+        target_queue.queued_requests.push_back(request_index);
     }
 }
 
-void RequestPath::send(std::uint32_t index) {
-    StorageRequest& request = requests_[index];
+void RequestPath::send(std::uint32_t request_index) {
+    StorageRequest& request = requests_[request_index];
     Client& client = clients_[request.client];
     StorageTarget& target = storage_.target(request.target);
     ++client.target_queues[request.target].in_flight;
@@ -96,44 +96,45 @@ void RequestPath::send(std::uint32_t index) {
     send_time = network_.reserve_forwarder(request.forwarder, send_time);
     request.last_byte_time = send_time;
     if (!request.is_write) {
-        timeline_.push(add_time(send_time, network_.message_time(request)), EventKind::at_server, index);
+        timeline_.push(add_time(send_time, network_.message_time(request)), EventKind::at_server, request_index);
     } else if (request.hop_count == 0) {
-        timeline_.push(send_time, EventKind::at_server, index);
+        timeline_.push(send_time, EventKind::at_server, request_index);
     } else if (send_time > now) {
-        timeline_.push(send_time, EventKind::next_link, index);
+        timeline_.push(send_time, EventKind::next_link, request_index);
     } else {
-        transmit_over_next_link(index);
+        transmit_over_next_link(request_index);
     }
 }
 
-void RequestPath::transmit_over_next_link(std::uint32_t index) {
-    StorageRequest& request = requests_[index];
+void RequestPath::transmit_over_next_link(std::uint32_t request_index) {
+    StorageRequest& request = requests_[request_index];
     const Link::LinkTransit passage = network_.transmit_over_next_link(request, timeline_.now());
     if (request.hop < request.hop_count) {
-        timeline_.push(passage.first_byte, EventKind::next_link, index);
+        timeline_.push(passage.first_byte, EventKind::next_link, request_index);
     } else {
-        timeline_.push(passage.last_byte, request.is_write ? EventKind::at_server : EventKind::at_client, index);
+        timeline_.push(passage.last_byte, request.is_write ? EventKind::at_server : EventKind::at_client,
+                       request_index);
     }
 }
 
-void RequestPath::complete_at_media(std::uint32_t index) {
-    StorageRequest& request = requests_[index];
+void RequestPath::complete_at_media(std::uint32_t request_index) {
+    StorageRequest& request = requests_[request_index];
     storage_.trace_request(request);
     if (request.is_write || request.hop_count == 0) {
         const Time answer_time = network_.message_time(request);
         if (answer_time > 0) {
-            timeline_.push(add_time(timeline_.now(), answer_time), EventKind::at_client, index);
+            timeline_.push(add_time(timeline_.now(), answer_time), EventKind::at_client, request_index);
         } else {
-            complete(index);
+            complete(request_index);
         }
         return;
     }
-    transmit_over_next_link(index);
+    transmit_over_next_link(request_index);
 }
 
-void RequestPath::complete(std::uint32_t index) {
-    const StorageRequest request = requests_[index];
-    free_requests_.push_back(index);
+void RequestPath::complete(std::uint32_t request_index) {
+    const StorageRequest request = requests_[request_index];
+    free_requests_.push_back(request_index);
     timeline_.end_activity();
     TargetQueue& target_queue = clients_[request.client].target_queues[request.target];
     --target_queue.in_flight;

@@ -27,7 +27,7 @@ double remaining_rate_share(const StorageTarget& target, const Medium* medium, d
 /// drive with the average time.
 Time seek_time(const MediumDescription& site, const MediaRequest& request, bool is_sequential,
                std::uint64_t touched_drives) noexcept {
-    const std::uint64_t segment = site.segment_bytes > 0 ? site.segment_bytes : Defaults::segment;
+    const std::uint64_t segment = site.segment_bytes > 0 ? site.segment_bytes : Defaults::segment_bytes;
     const Time one_seek = site.seek + site.rotation / 2;
     Time time = 0;
     if (!is_sequential && site.seek > 0 && (!site.sorts_requests || request.length <= segment)) {
@@ -48,7 +48,7 @@ Time seek_time(const MediumDescription& site, const MediaRequest& request, bool 
 /// Least time of a request that is not sequential, from the random operations per second of a drive. Longer requests
 /// than a segment count as merged. Without geometry the one drive has the operations of all.
 Time min_access_time(const MediumDescription& site, const MediaRequest& request, bool is_sequential) noexcept {
-    const std::uint64_t segment = site.segment_bytes > 0 ? site.segment_bytes : Defaults::segment;
+    const std::uint64_t segment = site.segment_bytes > 0 ? site.segment_bytes : Defaults::segment_bytes;
     if (is_sequential || site.access_time == 0 || request.length > segment) {
         return 0;
     }

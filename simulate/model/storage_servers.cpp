@@ -17,21 +17,21 @@ std::string lustre_target_name(const SystemModel& site, const TargetDescription&
         return target.id;
     }
     char number[16];
-    std::snprintf(number, sizeof number, "-OST%04x", target.index);
+    std::snprintf(number, sizeof number, "-OST%04x", target.index_in_file_system);
     return site.file_system.id + number;
 }
 
 }  // namespace
 
 StorageServers::StorageServers(const SystemModel& site, NoiseSeeds& seeds, std::vector<Server>& servers,
-                               FileTable& files, Timeline& timeline, SimulationTraces& traces)
-    : site_(site), servers_(servers), files_(files), timeline_(timeline), traces_(traces) {
+                               FileTable& files, Timeline& timeline, MonitoringData& monitoring)
+    : site_(site), servers_(servers), files_(files), timeline_(timeline), monitoring_(monitoring) {
     for (const MediumDescription& medium : site.media) {
         media_.emplace_back(medium, seeds.seed, ++seeds.part_count);
-        traces.media.push_back({medium.id, {}, {}, {}, {}, {}});
+        monitoring.media.push_back({medium.id, {}, {}, {}, {}, {}});
         if (medium.segment_bytes > 0 && medium.drive_ids.size() == media_.back().seek_stations.size()) {
             for (const std::string& drive : medium.drive_ids) {
-                traces.drives.push_back({drive, {}, {}, {}, {}, {}});
+                monitoring.drives.push_back({drive, {}, {}, {}, {}, {}});
             }
         }
     }
@@ -40,10 +40,10 @@ StorageServers::StorageServers(const SystemModel& site, NoiseSeeds& seeds, std::
     }
     for (const TargetDescription& target : site.targets) {
         targets_.emplace_back(target, seeds.seed, ++seeds.part_count);
-        TargetTrace& trace = traces.targets.emplace_back();
-        trace.id = target.id;
-        trace.name = lustre_target_name(site, target);
-        trace.capacity = target.capacity;
+        TargetCounters& counters = monitoring.targets.emplace_back();
+        counters.id = target.id;
+        counters.name = lustre_target_name(site, target);
+        counters.capacity_bytes = target.capacity_bytes;
     }
 }
 
@@ -72,7 +72,7 @@ double StorageServers::write_rate(std::uint32_t target) const {
 /// When the locks of a request are granted, or revoked from other clients. A target grants one lock at a time.
 Time StorageServers::acquire_locks(const StorageRequest& request, Time arrival) {
     FileState& file = files_[request.file];
-    const std::uint64_t unit = site_.file_system.lock_unit;
+    const std::uint64_t unit = site_.file_system.lock_unit_bytes;
     if (unit == 0) {
         return arrival;
     }
@@ -94,10 +94,10 @@ Time StorageServers::acquire_locks(const StorageRequest& request, Time arrival) 
     return cost > 0 ? targets_[request.target].lock_manager.reserve(arrival, cost).end : arrival;
 }
 
-void StorageServers::receive(StorageRequest& request, std::uint32_t index) {
+void StorageServers::receive(StorageRequest& request, std::uint32_t request_index) {
     const Time now = timeline_.now();
     if (const Time recovered_at = targets_[request.target].recovered_at; recovered_at > now) {
-        return timeline_.push(recovered_at, EventKind::at_server, index);
+        return timeline_.push(recovered_at, EventKind::at_server, request_index);
     }
     request.server_arrival = now;
     Time ready_time = now;
@@ -114,22 +114,23 @@ void StorageServers::receive(StorageRequest& request, std::uint32_t index) {
         const bool is_cacheable = server.cache.capacity() > 0 && file.size <= server.description.max_cached_file_bytes;
         const std::uint64_t object = std::uint64_t{request.file} << 20U | request.target;
         const std::uint64_t end = request.object_offset + request.length;
-        if (is_cacheable && !request.is_write && server.cache.cached_until(object, request.object_offset) >= end) {
-            traces_.targets[request.target].cache_hits += request.length / page_bytes;
+        if (is_cacheable && !request.is_write &&
+            server.cache.find_end_of_cached_bytes(object, request.object_offset) >= end) {
+            monitoring_.targets[request.target].cache_hits += request.length / page_bytes;
             ready_time = acquire_locks(request, ready_time);
             request.last_byte_time = ready_time;
-            return timeline_.push(ready_time, EventKind::media_done, index);
+            return timeline_.push(ready_time, EventKind::media_done, request_index);
         }
         if (is_cacheable) {
-            traces_.targets[request.target].cache_misses += request.is_write ? 0 : request.length / page_bytes;
+            monitoring_.targets[request.target].cache_misses += request.is_write ? 0 : request.length / page_bytes;
             server.cache.insert(object, request.object_offset, end);
         }
     }
     ready_time = acquire_locks(request, ready_time);
     if (ready_time > now) {
-        timeline_.push(ready_time, EventKind::at_media, index);
+        timeline_.push(ready_time, EventKind::at_media, request_index);
     } else {
-        submit_to_media(request, index);
+        submit_to_media(request, request_index);
     }
 }
 
@@ -143,8 +144,8 @@ Time StorageServers::retry_on_drive(const StorageRequest& request) {
     const std::string& drive = medium == nullptr                       ? target.description.id
                                : medium->description.drive_ids.empty() ? medium->description.id
                                                                        : medium->description.drive_ids.front();
-    if (++traces_.targets[request.target].retries % 16 == 1) {
-        traces_.log(
+    if (++monitoring_.targets[request.target].retries % 16 == 1) {
+        monitoring_.log(
             now, log_host_of_target(request.target),
             "blk_update_request: I/O error, dev " + drive + ", sector " + std::to_string(request.object_offset / 512));
     }
@@ -183,12 +184,12 @@ void StorageServers::set_write_back(std::size_t cache, bool enabled) {
     write_caches_[cache].set_write_back(enabled);
 }
 
-void StorageServers::submit_to_media(StorageRequest& request, std::uint32_t index) {
+void StorageServers::submit_to_media(StorageRequest& request, std::uint32_t request_index) {
     const Time now = timeline_.now();
     StorageTarget& target = targets_[request.target];
     if (target.retry_share > 0 && !request.was_retried && timeline_.random.uniform() < target.retry_share) {
         request.was_retried = true;
-        return timeline_.push(retry_on_drive(request), EventKind::at_media, index);
+        return timeline_.push(retry_on_drive(request), EventKind::at_media, request_index);
     }
     const FileState& file = files_[request.file];
     MediaRequest media_request;
@@ -210,31 +211,31 @@ void StorageServers::submit_to_media(StorageRequest& request, std::uint32_t inde
                                    : serve_request(target, medium, media_request, now);
     request.last_byte_time = times.done;
     timeline_.push(request.is_write || request.hop_count == 0 ? times.done : times.first_byte, EventKind::media_done,
-                   index);
+                   request_index);
 }
 
 void StorageServers::trace_request(const StorageRequest& request) {
-    TargetTrace& trace = traces_.targets[request.target];
+    TargetCounters& counters = monitoring_.targets[request.target];
     const std::size_t pages = std::bit_width(std::max<std::uint64_t>(request.length / page_bytes, 1)) - 1;
     const auto us = static_cast<std::uint64_t>((request.last_byte_time - request.server_arrival) / 1000);
-    (request.is_write ? trace.write_bytes : trace.read_bytes).add(request.length);
-    (request.is_write ? trace.write_us : trace.read_us).add(us);
-    if (request.is_write && us >= logged_write_us && trace.slow_writes++ % 16 == 0 &&
+    (request.is_write ? counters.write_bytes : counters.read_bytes).add(request.length);
+    (request.is_write ? counters.write_us : counters.read_us).add(us);
+    if (request.is_write && us >= logged_write_us && counters.slow_writes++ % 16 == 0 &&
         site_.file_system.kind == "lustre") {
-        traces_.log(timeline_.now(), log_host_of_target(request.target),
-                    "Lustre: " + trace.name + ": slow start_page_write " + std::to_string(us / 1'000'000) +
-                        "s due to heavy IO load");
+        monitoring_.log(timeline_.now(), log_host_of_target(request.target),
+                        "Lustre: " + counters.name + ": slow start_page_write " + std::to_string(us / 1'000'000) +
+                            "s due to heavy IO load");
     }
-    auto& histogram = request.is_write ? trace.write_pages : trace.read_pages;
+    auto& histogram = request.is_write ? counters.write_pages : counters.read_pages;
     ++histogram[std::min(pages, histogram.size() - 1)];
 }
 
-void StorageServers::submit_neighbor_request(std::uint32_t index, const MediaRequest& request, Time time) {
-    StorageTarget& target = targets_[index];
+void StorageServers::submit_neighbor_request(std::uint32_t target_index, const MediaRequest& request, Time time) {
+    StorageTarget& target = targets_[target_index];
     serve_request(target, medium_of(target), request, time);
-    TargetTrace& trace = traces_.targets[index];
-    trace.write_bytes.add(request.length);
-    trace.neighbor_bytes += request.length;
+    TargetCounters& counters = monitoring_.targets[target_index];
+    counters.write_bytes.add(request.length);
+    counters.neighbor_bytes += request.length;
 }
 
 void StorageServers::move_targets(int server, bool to_partner, Time recovered_at) {
@@ -256,15 +257,15 @@ void StorageServers::copy_drive_counters() {
     for (std::size_t i = 0; i < media_.size(); ++i) {
         const Medium& medium = media_[i];
         const DriveCounters& group = medium.counters;
-        traces_.media[i] = {medium.description.id, group.reads,         group.read_bytes,
-                            group.writes,          group.written_bytes, medium.busy_time()};
+        monitoring_.media[i] = {medium.description.id, group.reads,         group.read_bytes,
+                                group.writes,          group.written_bytes, medium.busy_time()};
         if (medium.description.segment_bytes == 0 ||
             medium.description.drive_ids.size() != medium.seek_stations.size()) {
             continue;
         }
         for (std::size_t arm = 0; arm < medium.seek_stations.size(); ++arm) {
             const DriveCounters &drive = medium.drives[arm], &all = medium.average_drive;
-            traces_.drives[next_drive++] = {
+            monitoring_.drives[next_drive++] = {
                 medium.description.drive_ids[arm],       drive.reads + all.reads,
                 drive.read_bytes + all.read_bytes,       drive.writes + all.writes,
                 drive.written_bytes + all.written_bytes, medium.seek_stations[arm].busy_time()};

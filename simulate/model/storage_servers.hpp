@@ -4,10 +4,10 @@
 #pragma once
 
 #include "model/file_table.hpp"
+#include "model/monitoring_data.hpp"
 #include "model/storage.hpp"
 #include "model/storage_request.hpp"
 #include "model/timeline.hpp"
-#include "model/traces.hpp"
 #include "model/write_cache.hpp"
 #include "system/system_model.hpp"
 
@@ -20,19 +20,19 @@ namespace sonde::simulate {
 class StorageServers {
  public:
     StorageServers(const SystemModel& site, NoiseSeeds& seeds, std::vector<Server>& servers, FileTable& files,
-                   Timeline& timeline, SimulationTraces& traces);
+                   Timeline& timeline, MonitoringData& monitoring);
 
-    /// The last byte of a request, or the request of a read, is at the server: plans its next event. `index` is the
-    /// subject of the event.
-    void receive(StorageRequest& request, std::uint32_t index);
+    /// The last byte of a request, or the request of a read, is at the server: plans its next event. `request_index` is
+    /// the subject of the event.
+    void receive(StorageRequest& request, std::uint32_t request_index);
     /// Passes a request to its target and plans the event of its completion there.
-    void submit_to_media(StorageRequest& request, std::uint32_t index);
+    void submit_to_media(StorageRequest& request, std::uint32_t request_index);
     /// Counts a completed request.
     void trace_request(const StorageRequest& request);
     /// Submits a request of other users to a target, at a time that may have passed.
     void submit_neighbor_request(std::uint32_t target, const MediaRequest& request, Time time);
 
-    StorageTarget& target(std::uint32_t index) noexcept { return targets_[index]; }
+    StorageTarget& target(std::uint32_t target_index) noexcept { return targets_[target_index]; }
     std::size_t target_count() const noexcept { return targets_.size(); }
     const std::vector<StorageTarget>& targets() const noexcept { return targets_; }
     const std::vector<Medium>& media() const noexcept { return media_; }
@@ -61,7 +61,7 @@ class StorageServers {
     std::vector<Server>& servers_;
     FileTable& files_;
     Timeline& timeline_;
-    SimulationTraces& traces_;
+    MonitoringData& monitoring_;
     std::vector<Medium> media_;
     std::vector<StorageTarget> targets_;
     std::vector<WriteCache> write_caches_;  ///< as in SystemModel::write_caches

@@ -74,8 +74,8 @@ bool ClientCache::reserve_piece(std::uint32_t call, FileId file_id, std::uint64_
     const StripeLocation location = files_.locate_stripe(file, offset, client.description.rpc_size);
     TargetQueue& target_queue = client.target_queue(location.target, site_.targets.size());
     const std::uint64_t room = location.bytes_to_border;
-    const std::uint64_t limit = client.description.dirty_limit;
-    const std::uint64_t target_limit = client.description.dirty_per_target;
+    const std::uint64_t limit = client.description.dirty_limit_bytes;
+    const std::uint64_t target_limit = client.description.dirty_bytes_per_target;
     // Limits smaller than a piece still allow one piece.
     const bool is_target_full =
         target_limit > 0 && target_queue.dirty_bytes > 0 && target_queue.dirty_bytes + room > target_limit;

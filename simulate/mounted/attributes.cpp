@@ -140,9 +140,9 @@ void FuseService::statfs(fuse_req_t request, fuse_ino_t /*node*/) {
     std::uint64_t capacity = 0, free_bytes = 0;
     bool has_capacity = true;
     machine_.call_machine([&](Machine& machine) {
-        for (const TargetTrace& target : machine.traces().targets) {
-            has_capacity = has_capacity && target.capacity > 0;
-            capacity += target.capacity;
+        for (const TargetCounters& target : machine.get_monitoring_data().targets) {
+            has_capacity = has_capacity && target.capacity_bytes > 0;
+            capacity += target.capacity_bytes;
             free_bytes += target.free_bytes;
         }
     });

@@ -30,11 +30,11 @@ ControlFiles::ControlFiles(RealTimeMachine& driver, std::uint32_t nodes, std::fu
         });
     };
     machine_.call_machine([this, nodes](Machine& machine) {
-        for (MonitoringFile& file : list_monitoring_files(machine.traces(), nodes)) {
+        for (MonitoringFile& file : list_monitoring_files(machine.get_monitoring_data(), nodes)) {
             ControlFile& added = add(file.path);
             added.text = [this, file = std::move(file)] {
                 return machine_.call_machine([&](Machine& model) {
-                    return file.text(file.reads_free_space ? model.traces() : model.counters(), epoch_,
+                    return file.text(file.reads_free_space ? model.get_monitoring_data() : model.get_counters(), epoch_,
                                      seconds_since_1970());
                 });
             };

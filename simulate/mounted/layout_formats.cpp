@@ -31,7 +31,7 @@ void append(std::string& bytes, const void* from, std::size_t length) {
 }
 
 std::uint32_t index_of_stripe(const ModelLayout& layout, const SystemModel& site, std::uint32_t stripe) {
-    return site.targets[(layout.start + stripe) % site.targets.size()].index;
+    return site.targets[(layout.start + stripe) % site.targets.size()].index_in_file_system;
 }
 
 }  // namespace
@@ -44,7 +44,7 @@ ModelLayout RequestedLayout::apply_to(const ModelLayout& defaults, const SystemM
     if (start) {
         layout.start = target_count;  // the machine rejects it if no target has the index
         for (std::uint32_t i = 0; i < target_count; ++i) {
-            layout.start = site.targets[i].index == *start ? i : layout.start;
+            layout.start = site.targets[i].index_in_file_system == *start ? i : layout.start;
         }
     }
     return layout;

@@ -150,7 +150,7 @@ DirectedRate read_rated_peak(const SystemParts& system, const SystemModel& site,
 TargetDescription read_target(SystemModel& site, const SystemParts& system, const json& target) {
     TargetDescription target_site;
     target_site.id = get_text(target, "id");
-    target_site.index = get_count(target, "index", 0);
+    target_site.index_in_file_system = get_count(target, "index", 0);
     target_site.rate = read_directed_rate(target);
     if (const double rate = get_parameter_rate(target, "rate", 0); rate > 0) {
         target_site.rate = {rate, rate};
@@ -159,7 +159,7 @@ TargetDescription read_target(SystemModel& site, const SystemParts& system, cons
     target_site.request_cost = get_parameter_duration(target, "request_cost", 0);
     target_site.writer_cost = get_parameter_duration(target, "writer_cost", 0);
     target_site.contention = get_parameter(target, "contention", 0);
-    target_site.capacity = get_bytes(target, "capacity", 0);
+    target_site.capacity_bytes = get_bytes(target, "capacity", 0);
     target_site.noise = get_parameter(target, "noise", 0);
     target_site.slowdown = get_parameter(target, "slowdown", 1);
     if (const std::string server = get_text(target, "server"); !server.empty()) {
@@ -228,14 +228,14 @@ void add_volume(SystemModel& site, const SystemParts& system, const std::string&
     for (const std::string& member : members) {
         TargetDescription target;
         target.id = member;
-        target.index = static_cast<std::uint32_t>(site.targets.size());
+        target.index_in_file_system = static_cast<std::uint32_t>(site.targets.size());
         target.medium = get_medium_index(site, system, member);
         // The LUN below limits the commands in its queue.
         for (const json* part = system.find(member); part != nullptr;) {
             target.queue_depth = std::max(target.queue_depth, get_count(*part, "queue_depth", 0));
             part = part->contains("on") ? system.find(get_text(*part, "on")) : nullptr;
         }
-        target.capacity = find_capacity(system, member);
+        target.capacity_bytes = find_capacity(system, member);
         site.targets.push_back(target);
     }
 }
@@ -284,7 +284,9 @@ void add_storage(SystemModel& site, const SystemParts& system) {
                                " has no targets and no device: describe where its data lies");
     }
     std::stable_sort(site.targets.begin(), site.targets.end(),
-                     [](const TargetDescription& a, const TargetDescription& b) { return a.index < b.index; });
+                     [](const TargetDescription& a, const TargetDescription& b) {
+                         return a.index_in_file_system < b.index_in_file_system;
+                     });
     if (device.empty()) {
         for (TargetDescription& target : site.targets) {
             resolve_rate(site, system, target);

@@ -25,16 +25,16 @@ struct Defaults {
     static constexpr double copy_rate = 5e9;              ///< guess: bytes/s of one memcpy between user and kernel
     static constexpr std::uint64_t rpc_size = 1U << 20U;  ///< Lustre: 256 pages a bulk request (to 2.9)
     static constexpr std::uint32_t rpcs_in_flight = 8;    ///< Lustre: osc.*.max_rpcs_in_flight
-    static constexpr std::uint64_t dirty_per_target = 32U << 20U;   ///< Lustre: osc.*.max_dirty_mb
-    static constexpr double dirty_share = 0.2;                      ///< Linux: vm.dirty_ratio, of memory
-    static constexpr double page_cache_share = 0.75;                ///< Lustre: llite.*.max_cached_mb, of memory
-    static constexpr std::uint64_t read_ahead = 40U << 20U;         ///< Lustre: max_read_ahead_per_file_mb (to 2.13)
-    static constexpr std::uint64_t read_ahead_total = 40U << 20U;   ///< Lustre: max_read_ahead_mb (to 2.13)
-    static constexpr std::uint64_t read_ahead_local = 128U << 10U;  ///< Linux: read_ahead_kb
-    static constexpr double hdd_seek_s = 8.5e-3;                    ///< guess: data sheets of 7200 rpm drives
-    static constexpr std::uint64_t segment = 128U << 10U;           ///< guess: the usual chunk of hardware RAIDs
-    static constexpr double metadata_cost_s = 100e-6;               ///< guess: one metadata operation on one thread
-    static constexpr std::uint32_t metadata_threads = 8;            ///< guess: operations in parallel
+    static constexpr std::uint64_t dirty_bytes_per_target = 32U << 20U;  ///< Lustre: osc.*.max_dirty_mb
+    static constexpr double dirty_share = 0.2;                           ///< Linux: vm.dirty_ratio, of memory
+    static constexpr double page_cache_share = 0.75;                     ///< Lustre: llite.*.max_cached_mb, of memory
+    static constexpr std::uint64_t read_ahead_bytes = 40U << 20U;  ///< Lustre: max_read_ahead_per_file_mb (to 2.13)
+    static constexpr std::uint64_t total_read_ahead_bytes = 40U << 20U;   ///< Lustre: max_read_ahead_mb (to 2.13)
+    static constexpr std::uint64_t local_read_ahead_bytes = 128U << 10U;  ///< Linux: read_ahead_kb
+    static constexpr double hdd_seek_s = 8.5e-3;                          ///< guess: data sheets of 7200 rpm drives
+    static constexpr std::uint64_t segment_bytes = 128U << 10U;           ///< guess: the usual chunk of hardware RAIDs
+    static constexpr double metadata_cost_s = 100e-6;     ///< guess: one metadata operation on one thread
+    static constexpr std::uint32_t metadata_threads = 8;  ///< guess: operations in parallel
 };
 
 /// Bytes/s by direction; 0: unknown, no limit.
@@ -63,9 +63,10 @@ struct ClientDescription {
     std::uint64_t memory_bytes = 0;  ///< bytes, 0 = unknown
     Time call_cost = 0;              ///< of one I/O call
     double copy_rate = 0;            ///< bytes/s between user memory and page cache
-    std::uint64_t page_cache = 0, dirty_limit = 0, dirty_per_target = 0;  ///< bytes; page_cache 0: no cache
-    std::uint64_t read_ahead = 0, rpc_size = 0;                           ///< bytes
-    std::uint64_t read_ahead_total = 0;  ///< bytes of all its streams in flight; 0: no limit
+    std::uint64_t page_cache_bytes = 0, dirty_limit_bytes = 0,
+                  dirty_bytes_per_target = 0;          ///< page_cache_bytes 0: no cache
+    std::uint64_t read_ahead_bytes = 0, rpc_size = 0;  ///< rpc_size: bytes
+    std::uint64_t total_read_ahead_bytes = 0;          ///< of all its streams in flight; 0: no limit
     std::uint32_t rpcs_in_flight = 0;
     std::uint32_t cached_names = 0;  ///< whose attributes it keeps
     double write_behind_rate = 0;    ///< bytes/s of all background writing of the node; 0: no limit
@@ -123,13 +124,13 @@ struct MediumDescription {
 
 struct TargetDescription {
     std::string id;
-    std::uint32_t index = 0;  ///< in the file system
+    std::uint32_t index_in_file_system = 0;
     int server = -1, medium = -1;
     DirectedRate rate;              ///< as seen by its server; 0: that of its medium
     std::uint32_t queue_depth = 0;  ///< requests in parallel; 0: no limit
     Time request_cost = 0, writer_cost = 0;
     double contention = 0;  ///< share of the rate that each further simultaneously accessed file costs
-    std::uint64_t capacity = 0;
+    std::uint64_t capacity_bytes = 0;
     double noise = 0, slowdown = 1;
     std::vector<int> enclosure_links;     ///< links next to its drives: controller, enclosure
     std::vector<std::vector<int>> paths;  ///< local storage: alternative paths, each a list of links from the node on
@@ -143,10 +144,10 @@ struct FileSystemDescription {
     std::optional<std::uint32_t> stripe_start;  ///< index in `targets` of the first stripe of all files; empty: in turn
     double used_share = 0;                      ///< fill level, 0..1
     Time lock_cost = 0, revoke_cost = 0;
-    std::uint64_t lock_unit = 0;    ///< bytes; 0: no lock conflicts
-    double cached_page_cost_s = 0;  ///< of reading a page, for each cached page of the file that a write left
-    double log_rate = 0;            ///< bytes/s of writes that extend a file, where the log is no separate part
-    Time layout_cost = 0;           ///< of an open, for each target of the file
+    std::uint64_t lock_unit_bytes = 0;  ///< 0: no lock conflicts
+    double cached_page_cost_s = 0;      ///< of reading a page, for each cached page of the file that a write left
+    double log_rate = 0;                ///< bytes/s of writes that extend a file, where the log is no separate part
+    Time layout_cost = 0;               ///< of an open, for each target of the file
 };
 
 /// One mount of one file system.

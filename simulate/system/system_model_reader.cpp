@@ -36,13 +36,13 @@ bool is_version_from(const std::string& version, int major, int minor) {
 /// Defaults of the client software. Lustre takes them from the memory of the node since 2.14 (llite/llite_lib.c).
 ReadAheadLimits default_read_ahead(const FileSystemDescription& fs, double memory) {
     if (fs.is_local) {
-        return {static_cast<double>(Defaults::read_ahead_local), 0};
+        return {static_cast<double>(Defaults::local_read_ahead_bytes), 0};
     }
     if (fs.kind != "lustre") {
-        return {static_cast<double>(Defaults::read_ahead), 0};
+        return {static_cast<double>(Defaults::read_ahead_bytes), 0};
     }
     if (!is_version_from(fs.version, 2, 14) || memory <= 0) {
-        return {static_cast<double>(Defaults::read_ahead), static_cast<double>(Defaults::read_ahead_total)};
+        return {static_cast<double>(Defaults::read_ahead_bytes), static_cast<double>(Defaults::total_read_ahead_bytes)};
     }
     constexpr double mib = 1U << 20U;
     const double total = std::min(memory / 32, 1024 * mib);
@@ -60,13 +60,13 @@ ClientDescription read_client(const json& node, const FileSystemDescription& fs,
         get_parameter_duration(node, "call_cost", calls > 0 ? 1 / calls : static_cast<double>(Defaults::call_cost_s));
     client.copy_rate = get_parameter_rate(node, "copy_rate", Defaults::copy_rate);
     const auto memory = static_cast<double>(client.memory_bytes);
-    client.page_cache = get_parameter_bytes(node, "page_cache", memory * Defaults::page_cache_share);
-    client.dirty_limit = get_parameter_bytes(node, "dirty_limit", memory * Defaults::dirty_share);
-    client.dirty_per_target = get_parameter_bytes(node, "dirty_per_target",
-                                                  fs.is_local ? 0 : static_cast<double>(Defaults::dirty_per_target));
+    client.page_cache_bytes = get_parameter_bytes(node, "page_cache", memory * Defaults::page_cache_share);
+    client.dirty_limit_bytes = get_parameter_bytes(node, "dirty_limit", memory * Defaults::dirty_share);
+    client.dirty_bytes_per_target = get_parameter_bytes(
+        node, "dirty_per_target", fs.is_local ? 0 : static_cast<double>(Defaults::dirty_bytes_per_target));
     const ReadAheadLimits read_ahead = default_read_ahead(fs, memory);
-    client.read_ahead = get_parameter_bytes(node, "read_ahead", read_ahead.stream);
-    client.read_ahead_total = get_parameter_bytes(node, "read_ahead_total", read_ahead.total);
+    client.read_ahead_bytes = get_parameter_bytes(node, "read_ahead", read_ahead.stream);
+    client.total_read_ahead_bytes = get_parameter_bytes(node, "read_ahead_total", read_ahead.total);
     client.rpc_size = get_parameter_bytes(node, "rpc_size", static_cast<double>(Defaults::rpc_size), 1);
     client.rpcs_in_flight = get_parameter_count(node, "rpcs_in_flight", Defaults::rpcs_in_flight, 1);
     client.cached_names = get_parameter_count(node, "cached_names", 0);
@@ -141,7 +141,7 @@ FileSystemDescription read_file_system(const SystemParts& system, const std::str
     site.used_share = get_number(fs, "used", 0);
     site.lock_cost = get_parameter_duration(fs, "lock_cost", 0);
     site.revoke_cost = get_parameter_duration(fs, "revoke_cost", 0);
-    site.lock_unit = get_parameter_bytes(fs, "lock_unit", 0);
+    site.lock_unit_bytes = get_parameter_bytes(fs, "lock_unit", 0);
     site.cached_page_cost_s = get_parameter(fs, "cached_page_cost", 0);
     site.log_rate = get_text(fs, "log").empty() ? get_parameter_rate(fs, "log_rate", 0) : 0;
     site.layout_cost = get_parameter_duration(fs, "layout_cost", 0);

@@ -16,7 +16,7 @@ class SimulatedChannel final : public backends::Channel {
         : storage_(storage),
           scheduler_(storage.scheduler),
           io_settings_(*setup.io),
-          is_durable_(io_settings_.sync != plan::Sync::none || io_settings_.fsync == plan::Fsync::per_op),
+          is_durable_(io_settings_.sync_flag != plan::SyncFlag::none || io_settings_.fsync == plan::Fsync::per_op),
           files_(setup.file_count),
           slot_bytes_(static_cast<std::size_t>(std::max(io_settings_.queue_depth, 1))) {}
 

@@ -87,9 +87,9 @@ SystemModel apply_striping(SystemModel site, const std::optional<plan::Striping>
     site.file_system.stripe_size = striping->size.value_or(site.file_system.stripe_size);
     site.file_system.stripe_count = striping->count.value_or(site.file_system.stripe_count);
     if (striping->start) {
-        const auto first =
-            std::find_if(site.targets.begin(), site.targets.end(),
-                         [&striping](const TargetDescription& target) { return target.index == *striping->start; });
+        const auto first = std::find_if(
+            site.targets.begin(), site.targets.end(),
+            [&striping](const TargetDescription& target) { return target.index_in_file_system == *striping->start; });
         if (first == site.targets.end()) {
             throw SystemModelError("target.striping.start: " + site.file_system.id + " has no target of index " +
                                    std::to_string(*striping->start));
@@ -144,7 +144,7 @@ SimulatedVenue::SimulatedVenue(plan::Plan plan, SystemModel site, SimulationOpti
     context_.manifest.files = plan_.data.files;
     context_.manifest.tasks = context_.tasks;
     context_.manifest.has_data = plan_.has_data;
-    context_.manifest.payload_period = payload::period_for(plan_.data.payload, 1);
+    context_.manifest.payload_period = payload::choose_payload_period(plan_.data.payload, 1);
     for (const Fault& fault : options_.faults) {
         platform_.machine.begin_fault(fault);
     }
@@ -229,17 +229,18 @@ std::unique_ptr<phases::PhaseSteps> SimulatedVenue::begin_phase(std::size_t inde
     return std::make_unique<SimulatedPhase>(context_, index, platform_);
 }
 
-/// Writes traces under the paths of real servers, so that programs that read those can read these.
+/// Writes counters and logs under the paths of real servers, so that programs that read those can read these.
 void SimulatedVenue::close() {
     if (options_.traces.empty()) {
         return;
     }
     const std::filesystem::path directory = options_.traces;
-    const SimulationTraces& traces = platform_.machine.traces();
+    const MonitoringData& monitoring = platform_.machine.get_monitoring_data();
     const double epoch = parse_epoch(options_.started);
     const double now = epoch + to_seconds(elapsed_ns());
-    for (const MonitoringFile& file : list_monitoring_files(traces, static_cast<std::size_t>(context_.tasks.nodes()))) {
-        write_file(directory / file.path, file.text(traces, epoch, now));
+    for (const MonitoringFile& file :
+         list_monitoring_files(monitoring, static_cast<std::size_t>(context_.tasks.nodes()))) {
+        write_file(directory / file.path, file.text(monitoring, epoch, now));
     }
 }
 

@@ -13,10 +13,10 @@ TEST_CASE("streams of a client share its total of read-ahead") {
     SystemModel site = small_site(1, 1, 0);
     site.targets[0].request_cost = 1'000'000;
     site.clients[0].rpcs_in_flight = 1000;
-    site.clients[0].read_ahead = 8 * mib;
-    site.clients[0].page_cache = 4096 * mib;
+    site.clients[0].read_ahead_bytes = 8 * mib;
+    site.clients[0].page_cache_bytes = 4096 * mib;
     const auto seconds = [&site](std::uint64_t total, std::uint64_t streams) {
-        site.clients[0].read_ahead_total = total;
+        site.clients[0].total_read_ahead_bytes = total;
         ClosedLoop loop;
         Machine machine(site, {1, 0}, loop);
         loop.machine = &machine;

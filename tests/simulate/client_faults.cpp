@@ -101,8 +101,8 @@ TEST_CASE("tunable: read_ahead 0 and page_cache 0 disable both") {
     SystemModel site = small_site(1, 1, 0);
     site.targets[0].request_cost = 1'000;
     site.clients[0].link = add_link(site, "way", 0, 1'000'000);
-    site.clients[0].read_ahead = 64 * mib;
-    site.clients[0].page_cache = 256 * mib;
+    site.clients[0].read_ahead_bytes = 64 * mib;
+    site.clients[0].page_cache_bytes = 256 * mib;
     {
         FaultBench bench(site);
         bench.add(ModelCallKind::read, 0, 100, 65536, false);
@@ -129,7 +129,7 @@ TEST_CASE("tunable: read_ahead 0 and page_cache 0 disable both") {
 TEST_CASE("client-software: page cost grows with written pages of file") {
     SystemModel site = small_site(1, 2, 0);
     site.targets[0].request_cost = site.targets[1].request_cost = 1'000;
-    site.clients[0].page_cache = 4096 * mib;
+    site.clients[0].page_cache_bytes = 4096 * mib;
     constexpr double cost = 1e-9;
     FaultBench bench(site);
     bench.add(ModelCallKind::write, 0, 64, mib, false);

@@ -44,9 +44,9 @@ SystemModel random_site(Random& chance) {
         client.uses_routers = !site.routers.empty();
         client.rpc_size = (1 + chance.integer_below(16)) * 65536;
         client.rpcs_in_flight = static_cast<std::uint32_t>(1 + chance.integer_below(8));
-        client.dirty_limit = chance.integer_below(3) * (8 * mib);
-        client.read_ahead = chance.integer_below(2) * (4 * mib);
-        client.page_cache = chance.integer_below(2) * (64 * mib);
+        client.dirty_limit_bytes = chance.integer_below(3) * (8 * mib);
+        client.read_ahead_bytes = chance.integer_below(2) * (4 * mib);
+        client.page_cache_bytes = chance.integer_below(2) * (64 * mib);
     }
     return site;
 }
@@ -55,7 +55,7 @@ struct Sums {
     std::uint64_t clients = 0, forwarders = 0, routers = 0, servers = 0, targets = 0;
 };
 
-Sums sums_of(const Machine& machine, bool writing) {
+Sums sum_flows(const Machine& machine, bool writing) {
     Sums sums;
     for (const Machine::Flow& flow : machine.flows()) {
         const std::uint64_t bytes = writing ? flow.written : flow.read;
@@ -104,7 +104,7 @@ TEST_CASE("every transferred byte passes each part of its path once") {
             REQUIRE(machine.handle_next_event());
         }
         for (const bool writing : {true, false}) {
-            const Sums sums = sums_of(machine, writing);
+            const Sums sums = sum_flows(machine, writing);
             const std::uint64_t moved = writing ? written : requested;
             REQUIRE(sums.targets == moved);
             REQUIRE(sums.clients == moved);
@@ -114,7 +114,7 @@ TEST_CASE("every transferred byte passes each part of its path once") {
         }
         // And the nodes' own counters: what their tasks requested for, once.
         std::uint64_t of_nodes = 0;
-        for (const NodeTrace& node : machine.traces().nodes) {
+        for (const NodeCounters& node : machine.get_monitoring_data().nodes) {
             of_nodes += node.write_bytes.sum + node.read_bytes.sum;
         }
         REQUIRE(of_nodes == written + requested);

@@ -56,13 +56,13 @@ TEST_CASE("failing-drive: drive appears in log and diskstats") {
     bench.begin("failing-drive t0 1");
     bench.run();
     CHECK(bench.messages()[0].text.find("I/O error, dev d0") != std::string::npos);
-    const SimulationTraces& traces = bench.machine.traces();
-    REQUIRE(traces.drives.size() == 9);
-    CHECK(traces.drives[0].busy - traces.drives[1].busy == 40 * 500'000'000LL);
-    for (const MediumTrace& drive : traces.drives) {
+    const MonitoringData& monitoring = bench.machine.get_monitoring_data();
+    REQUIRE(monitoring.drives.size() == 9);
+    CHECK(monitoring.drives[0].busy - monitoring.drives[1].busy == 40 * 500'000'000LL);
+    for (const MediumCounters& drive : monitoring.drives) {
         CHECK(drive.written_bytes == 40 * 262144);
     }
-    CHECK(format_diskstats(traces).find("   8       0 d0 0 0 0 0 40 0 20480 0 0 ") != std::string::npos);
+    CHECK(format_diskstats(monitoring).find("   8       0 d0 0 0 0 0 40 0 20480 0 0 ") != std::string::npos);
 }
 
 TEST_CASE("diskstats of drives have the transfers of partial stripes") {
@@ -74,7 +74,7 @@ TEST_CASE("diskstats of drives have the transfers of partial stripes") {
     bench.add(ModelCallKind::write, 0, 1, 9U << 12U);  // part of the first segment, and its parity
     bench.run();
     std::uint64_t read = 0, written = 0;
-    for (const MediumTrace& drive : bench.machine.traces().drives) {
+    for (const MediumCounters& drive : bench.machine.get_monitoring_data().drives) {
         read += drive.read_bytes;
         written += drive.written_bytes;
     }

@@ -62,8 +62,8 @@ struct FaultBench : Listener {
         run();
     }
     Time last_end() const { return *std::max_element(end_times.begin(), end_times.end()); }
-    const TargetTrace& target(std::size_t i) const { return machine.traces().targets[i]; }
-    const std::vector<LogMessage>& messages() const { return machine.traces().messages; }
+    const TargetCounters& target(std::size_t i) const { return machine.get_monitoring_data().targets[i]; }
+    const std::vector<LogMessage>& messages() const { return machine.get_monitoring_data().messages; }
     std::uint64_t bytes_through(const std::string& part) const {
         for (const Machine::Flow& flow : machine.flows()) {
             if (flow.part == part) {

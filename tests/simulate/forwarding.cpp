@@ -28,7 +28,7 @@ ModelOperation whole_mebibyte(ModelCallKind call) {
 }
 
 /// When each of the clients has made one call on a file of its own, the earliest first.
-std::vector<Time> ends_of(SystemModel site, const ModelOperation& requested) {
+std::vector<Time> run_and_list_ends(SystemModel site, const ModelOperation& requested) {
     CompletionTimes completions;
     const std::size_t clients = site.clients.size();
     Machine machine(std::move(site), {1, 0}, completions);
@@ -54,7 +54,7 @@ std::vector<Time> ends_of(SystemModel site, const ModelOperation& requested) {
 TEST_CASE("forwarded request takes forwarder time, no client cpu time") {
     for (const ModelCallKind call : {ModelCallKind::read, ModelCallKind::write}) {
         SystemModel site = forwarded_site(1, 1);
-        CHECK(ends_of(site, whole_mebibyte(call)) ==
+        CHECK(run_and_list_ends(site, whole_mebibyte(call)) ==
               std::vector<Time>{seconds_to_time(2e-3) + transfer_time(mib, 100e6)});
         CompletionTimes completions;
         Machine machine(site, {1, 0}, completions);
@@ -73,11 +73,11 @@ TEST_CASE("calls wait for threads of their forwarder") {
     SystemModel narrow = forwarded_site(2, 1);
     narrow.file_system.stripe_count = 1;  // the second file is on the second target
     const Time moving = transfer_time(mib, 100e6);
-    CHECK(ends_of(narrow, whole_mebibyte(ModelCallKind::write)) ==
+    CHECK(run_and_list_ends(narrow, whole_mebibyte(ModelCallKind::write)) ==
           std::vector<Time>{seconds_to_time(2e-3) + moving, seconds_to_time(4e-3) + moving});
     SystemModel wide = forwarded_site(2, 2);
     wide.file_system.stripe_count = 1;
-    CHECK(ends_of(wide, whole_mebibyte(ModelCallKind::write)) ==
+    CHECK(run_and_list_ends(wide, whole_mebibyte(ModelCallKind::write)) ==
           std::vector<Time>{seconds_to_time(2e-3) + moving, seconds_to_time(2e-3) + moving});
 }
 
@@ -89,20 +89,20 @@ TEST_CASE("clients use forwarders in turn from different starts on") {
     ModelOperation operation = whole_mebibyte(ModelCallKind::write);
     operation.length = 4 * mib;
     const Time forwarding = transfer_time(mib, 100e6), stored = transfer_time(mib, 1e9);
-    CHECK(ends_of(site, operation).back() == 4 * forwarding + stored);  // both clients
+    CHECK(run_and_list_ends(site, operation).back() == 4 * forwarding + stored);  // both clients
     SystemModel alone = small_site(1, 4, 1e9);
     alone.forwarders = {add_link(alone, "f1", 100e6), add_link(alone, "f2", 100e6)};
-    CHECK(ends_of(alone, operation) == std::vector<Time>{2 * forwarding + stored});
+    CHECK(run_and_list_ends(alone, operation) == std::vector<Time>{2 * forwarding + stored});
     // One request of each of two clients: a forwarder each.
     site.file_system.stripe_count = 1;
-    CHECK(ends_of(site, whole_mebibyte(ModelCallKind::write)) ==
+    CHECK(run_and_list_ends(site, whole_mebibyte(ModelCallKind::write)) ==
           std::vector<Time>{forwarding + stored, forwarding + stored});
 }
 
 TEST_CASE("metadata operations are forwarded") {
     ModelOperation create;
     create.kind = ModelCallKind::create;
-    CHECK(ends_of(forwarded_site(1, 1), create) == std::vector<Time>{seconds_to_time(3e-3)});
+    CHECK(run_and_list_ends(forwarded_site(1, 1), create) == std::vector<Time>{seconds_to_time(3e-3)});
 }
 
 TEST_CASE("creating a file with content delays only its caller") {
@@ -111,9 +111,9 @@ TEST_CASE("creating a file with content delays only its caller") {
     site.size_cost_s = 1e-3;
     ModelOperation create;
     create.kind = ModelCallKind::create;
-    CHECK(ends_of(site, create) == std::vector<Time>{seconds_to_time(1e-3), seconds_to_time(2e-3)});
+    CHECK(run_and_list_ends(site, create) == std::vector<Time>{seconds_to_time(1e-3), seconds_to_time(2e-3)});
     create.length = 2048;
-    CHECK(ends_of(site, create) == std::vector<Time>{seconds_to_time(8e-3), seconds_to_time(9e-3)});
+    CHECK(run_and_list_ends(site, create) == std::vector<Time>{seconds_to_time(8e-3), seconds_to_time(9e-3)});
 }
 
 TEST_CASE("mount limits the requests in flight of a stream") {
@@ -125,13 +125,13 @@ TEST_CASE("mount limits the requests in flight of a stream") {
         operation.length = 8 * mib;
         const Time moving = transfer_time(mib, 100e6);
         // All at once: four on each target, one after the other. Two under way: one on each, four times.
-        CHECK(ends_of(site, operation) == std::vector<Time>{seconds_to_time(20e-3) + 4 * moving});
+        CHECK(run_and_list_ends(site, operation) == std::vector<Time>{seconds_to_time(20e-3) + 4 * moving});
         site.max_reads_in_flight = call == ModelCallKind::read ? 2 : 0;
         site.max_writes_in_flight = call == ModelCallKind::write ? 2 : 0;
-        CHECK(ends_of(site, operation) == std::vector<Time>{4 * (seconds_to_time(20e-3) + moving)});
+        CHECK(run_and_list_ends(site, operation) == std::vector<Time>{4 * (seconds_to_time(20e-3) + moving)});
         // Of the other direction: no limit.
         std::swap(site.max_reads_in_flight, site.max_writes_in_flight);
-        CHECK(ends_of(site, operation) == std::vector<Time>{seconds_to_time(20e-3) + 4 * moving});
+        CHECK(run_and_list_ends(site, operation) == std::vector<Time>{seconds_to_time(20e-3) + 4 * moving});
     }
 }
 

@@ -38,7 +38,7 @@ TEST_CASE("slow-node: calls, copies, adapter and counters are slowed") {
     CHECK(bench.end_times[0] == 20 * (own + drives));
     CHECK(bench.end_times[2] == bench.end_times[0]);
     CHECK(bench.end_times[1] == doctest::Approx(20 * (4 * own + drives)).epsilon(1e-6));
-    const std::vector<NodeTrace>& nodes = bench.machine.traces().nodes;
+    const std::vector<NodeCounters>& nodes = bench.machine.get_monitoring_data().nodes;
     CHECK(nodes[1].write_bytes.sum == nodes[0].write_bytes.sum);  // it does the same work, and more slowly
     CHECK(static_cast<double>(nodes[1].write_us.sum) / static_cast<double>(nodes[0].write_us.sum) ==
           doctest::Approx(static_cast<double>(4 * own + drives) / static_cast<double>(own + drives)).epsilon(1e-3));
@@ -121,17 +121,17 @@ TEST_CASE("mds-saturated: metadata gets the remaining server time") {
             bench.begin(fault);
         }
         bench.run();
-        const SimulationTraces& traces = bench.machine.traces();
+        const MonitoringData& monitoring = bench.machine.get_monitoring_data();
         const double length = to_seconds(bench.last_end());
-        CHECK(traces.metadata[0].calls[static_cast<std::size_t>(ModelCallKind::stat)].samples == 2000);
-        CHECK(traces.messages.size() == (fault != nullptr ? 1 : 0));
+        CHECK(monitoring.metadata[0].calls[static_cast<std::size_t>(ModelCallKind::stat)].samples == 2000);
+        CHECK(monitoring.messages.size() == (fault != nullptr ? 1 : 0));
         // One thread, 1 ms a stat: what it did for others is what ours did not take.
-        CHECK(traces.metadata[0].background_stats * 1e-3 == doctest::Approx(length - 2000 * 1e-3).epsilon(0.02));
+        CHECK(monitoring.metadata[0].background_stats * 1e-3 == doctest::Approx(length - 2000 * 1e-3).epsilon(0.02));
         return length;
     };
     CHECK(run(nullptr) == doctest::Approx(2.0).epsilon(1e-6));
     CHECK(run("mds-saturated 90%") == doctest::Approx(20.0).epsilon(0.05));
-    ServerTrace counted;
+    ServerCounters counted;
     counted.background_stats = 500;
     counted.background_us = 10;
     CHECK(format_md_stats(counted, 0).find("getattr                   500 samples [usec] 10 10 5000 50000") !=
@@ -187,13 +187,13 @@ TEST_CASE("net/dev has the bytes, messages and losses of links") {
     bench.add(ModelCallKind::read, 0, 20);
     bench.begin("lossy-link nic 50%");
     bench.run();
-    const LinkTrace& link = bench.machine.traces().links[0];
+    const LinkCounters& link = bench.machine.get_monitoring_data().links[0];
     CHECK(link.sent_bytes == 30 * mib);
     CHECK(link.sent_messages == 30);
     CHECK(link.received_bytes == 20 * mib);
     CHECK(link.received_messages == 20);
     CHECK(link.lost_messages > 20);
-    CHECK(format_net_dev(bench.machine.traces())
+    CHECK(format_net_dev(bench.machine.get_monitoring_data())
               .find("   nic: 20971520 20 0 0 0 0 0 0 31457280 30 0 " + std::to_string(link.lost_messages)) !=
           std::string::npos);
 }

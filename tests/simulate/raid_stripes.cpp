@@ -116,9 +116,9 @@ TEST_CASE("long call is split after the largest transfer of a driver") {
     while (completions.times.empty()) {
         REQUIRE(machine.handle_next_event());
     }
-    CHECK(machine.traces().targets[0].write_bytes.samples == 3);
-    CHECK(machine.traces().targets[0].write_bytes.minimum == 8 * mib);
-    CHECK(machine.traces().targets[0].write_bytes.maximum == 16 * mib);
+    CHECK(machine.get_monitoring_data().targets[0].write_bytes.samples == 3);
+    CHECK(machine.get_monitoring_data().targets[0].write_bytes.minimum == 8 * mib);
+    CHECK(machine.get_monitoring_data().targets[0].write_bytes.maximum == 16 * mib);
 }
 
 }  // namespace

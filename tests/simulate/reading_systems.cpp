@@ -62,8 +62,8 @@ TEST_CASE("read-ahead of a Lustre client is that of its version") {
         system["file_systems"][0]["version"] = version;
         const ClientDescription client = read_system_model(system.dump(), "").clients.front();
         CAPTURE(version);
-        CHECK(client.read_ahead == stream_mib << 20U);
-        CHECK(client.read_ahead_total == total_mib << 20U);
+        CHECK(client.read_ahead_bytes == stream_mib << 20U);
+        CHECK(client.total_read_ahead_bytes == total_mib << 20U);
     };
     for (const char* version : {"", "1.8.9", "2.1.1", "2.13.57", "2", "lustre-2.15", "2x15", "2.x"}) {
         limits_are(version, 512, 40, 40);

@@ -31,7 +31,7 @@ inline SystemModel small_site(std::size_t clients, std::size_t targets, double r
     for (std::size_t i = 0; i < targets; ++i) {
         TargetDescription target;
         target.id = "t" + std::to_string(i);
-        target.index = static_cast<std::uint32_t>(i);
+        target.index_in_file_system = static_cast<std::uint32_t>(i);
         target.rate = {rate, rate};
         site.targets.push_back(target);
     }

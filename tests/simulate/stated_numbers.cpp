@@ -190,7 +190,7 @@ struct CallErrors : Listener {
 };
 
 /// Errors of 12 writes of a MiB each, over all targets of a site.
-std::vector<int> errors_of_writes(const SystemModel& site, bool direct) {
+std::vector<int> collect_write_errnos(const SystemModel& site, bool direct) {
     CallErrors calls;
     Machine machine(site, {1, 0}, calls);
     ModelOperation operation;
@@ -212,19 +212,19 @@ std::vector<int> errors_of_writes(const SystemModel& site, bool direct) {
 
 TEST_CASE("writes beyond the capacity of a target fail with ENOSPC") {
     SystemModel site = small_site(1, 2, 1e9);
-    site.targets[0].capacity = 5 * mib;
-    site.targets[1].capacity = 3 * mib;  // full with the eighth MiB
+    site.targets[0].capacity_bytes = 5 * mib;
+    site.targets[1].capacity_bytes = 3 * mib;  // full with the eighth MiB
     site.file_system.stripe_start = 0;
     for (const bool direct : {false, true}) {
-        const std::vector<int> errors = errors_of_writes(site, direct);
+        const std::vector<int> errors = collect_write_errnos(site, direct);
         CHECK(std::count(errors.begin(), errors.end(), 0) == 7);
         CHECK(std::vector<int>(errors.begin() + 7, errors.end()) == std::vector<int>(5, ENOSPC));
     }
     site.file_system.used_share = 0.5;  // 2.5 and 1.5 MiB are free: two and one
-    const std::vector<int> half = errors_of_writes(site, true);
+    const std::vector<int> half = collect_write_errnos(site, true);
     CHECK(std::count(half.begin(), half.end(), 0) == 3);
-    site.targets[0].capacity = site.targets[1].capacity = 0;  // unknown
-    const std::vector<int> unknown = errors_of_writes(site, true);
+    site.targets[0].capacity_bytes = site.targets[1].capacity_bytes = 0;  // unknown
+    const std::vector<int> unknown = collect_write_errnos(site, true);
     CHECK(std::count(unknown.begin(), unknown.end(), 0) == 12);
 }
 
@@ -232,17 +232,17 @@ TEST_CASE("local storage has the capacity of its data drives") {
     json system = enclosed_system();
     system["file_systems"][0] = json::parse(R"({"id": "fs", "kind": "xfs", "device": "g0"})");
     system["targets"] = json::array();
-    CHECK(read_system_model(system.dump(), "m").targets[0].capacity == 8'000'000'000'000);
+    CHECK(read_system_model(system.dump(), "m").targets[0].capacity_bytes == 8'000'000'000'000);
     system["raid_groups"][0]["usable"] = 7e12;
-    CHECK(read_system_model(system.dump(), "m").targets[0].capacity == 7'000'000'000'000);
+    CHECK(read_system_model(system.dump(), "m").targets[0].capacity_bytes == 7'000'000'000'000);
     system["luns"] = json::parse(R"([{"id": "lun", "raid_group": "g0", "size": 8e8}])");
     system["file_systems"][0]["device"] = "lun";
-    CHECK(read_system_model(system.dump(), "m").targets[0].capacity == 800'000'000);
+    CHECK(read_system_model(system.dump(), "m").targets[0].capacity_bytes == 800'000'000);
 }
 
 TEST_CASE("removed and shortened files give their space back") {
     SystemModel site = small_site(1, 1, 1e9);
-    site.targets[0].capacity = 4 * mib;
+    site.targets[0].capacity_bytes = 4 * mib;
     CallErrors calls;
     Machine machine(site, {1, 0}, calls);
     const auto write_error = [&](const char* name, std::uint64_t length) {

@@ -108,10 +108,10 @@ TEST_CASE("noisy-neighbor: stream gets the rate not used by neighbors") {
     bench.begin("noisy-neighbor 40%");
     bench.run();
     CHECK(8000 * mib / to_seconds(bench.last_end()) == doctest::Approx(60e6).epsilon(0.02));
-    const TargetTrace& trace = bench.target(0);
-    CHECK(static_cast<double>(trace.neighbor_bytes) / to_seconds(bench.last_end()) ==
+    const TargetCounters& counters = bench.target(0);
+    CHECK(static_cast<double>(counters.neighbor_bytes) / to_seconds(bench.last_end()) ==
           doctest::Approx(40e6).epsilon(0.05));
-    CHECK(trace.write_bytes.sum == 8000 * mib + trace.neighbor_bytes);
+    CHECK(counters.write_bytes.sum == 8000 * mib + counters.neighbor_bytes);
     // Switched off and on, there is one of them, not two; off, there is none.
     bench.end("noisy-neighbor");
     bench.begin("noisy-neighbor 40%");
@@ -174,7 +174,7 @@ TEST_CASE("noisy-neighbor: load continues while the stream pauses") {
     const double others = mib / 100e6, load = 0.5;  // Pollaczek-Khinchine
     const double mean_wait = to_seconds(stream.waited) / 20'000 - 4096 / 100e6;
     CHECK(mean_wait == doctest::Approx(load * others / (2 * (1 - load))).epsilon(0.03));
-    CHECK(static_cast<double>(machine.traces().targets[0].neighbor_bytes) / to_seconds(machine.now()) ==
+    CHECK(static_cast<double>(machine.get_monitoring_data().targets[0].neighbor_bytes) / to_seconds(machine.now()) ==
           doctest::Approx(50e6).epsilon(0.01));
 }
 
@@ -184,7 +184,7 @@ TEST_CASE("full-file-system: new files are slower and space shrinks") {
     site.file_system.stripe_size = 1024 * mib;
     site.targets[0].rate = {};
     site.targets[0].medium = 0;
-    site.targets[0].capacity = 10'000 * mib;
+    site.targets[0].capacity_bytes = 10'000 * mib;
     site.media.push_back(hard_disk(100e6));
     const auto times = [&site](const char* fault) {
         std::vector<double> all;
@@ -309,8 +309,9 @@ TEST_CASE("misaligned-slices: writes of full stripes become partial") {
             bench.begin(fault);
         }
         bench.run();
-        read = bench.machine.traces().media[0].read_bytes;
-        CHECK(bench.machine.traces().media[0].written_bytes == (call == ModelCallKind::write ? 100 * mib : 0));
+        read = bench.machine.get_monitoring_data().media[0].read_bytes;
+        CHECK(bench.machine.get_monitoring_data().media[0].written_bytes ==
+              (call == ModelCallKind::write ? 100 * mib : 0));
         return to_seconds(bench.last_end());
     };
     std::uint64_t read = 0;

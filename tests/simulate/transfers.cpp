@@ -199,9 +199,9 @@ TEST_CASE("requested bytes pass every part once on random machines") {
             target.noise = 0.3 * chance.uniform();
         }
         for (ClientDescription& client : site.clients) {
-            client.page_cache = chance.integer_below(2) * (64 * mib);
-            client.dirty_limit = chance.integer_below(3) * (8 * mib);
-            client.dirty_per_target = chance.integer_below(3) * (2 * mib);
+            client.page_cache_bytes = chance.integer_below(2) * (64 * mib);
+            client.dirty_limit_bytes = chance.integer_below(3) * (8 * mib);
+            client.dirty_bytes_per_target = chance.integer_below(3) * (2 * mib);
             client.rpc_size = (1 + chance.integer_below(16)) * 65536;
         }
         CompletionTimes completions;
@@ -238,7 +238,7 @@ TEST_CASE("requested bytes pass every part once on random machines") {
 TEST_CASE("buffered stream slows from copy to target rate at limit") {
     SystemModel site = small_site(1, 1, 100e6);
     site.clients[0].copy_rate = 1e9;
-    site.clients[0].dirty_limit = 64 * mib;
+    site.clients[0].dirty_limit_bytes = 64 * mib;
     ClosedLoop loop;
     Machine machine(site, {1, 0}, loop);
     loop.machine = &machine;
@@ -264,8 +264,8 @@ TEST_CASE("buffered stream slows from copy to target rate at limit") {
 TEST_CASE("read-ahead hides latency from sequential reads only") {
     SystemModel site = small_site(1, 4, 100e6);
     site.clients[0].link = add_link(site, "adapter", 0, 5'000'000);
-    site.clients[0].read_ahead = 32 * mib;
-    site.clients[0].page_cache = 1024 * mib;
+    site.clients[0].read_ahead_bytes = 32 * mib;
+    site.clients[0].page_cache_bytes = 1024 * mib;
     const auto rate = [&site](bool sequential) {
         ClosedLoop loop;
         Machine machine(site, {1, 0}, loop);

@@ -57,7 +57,7 @@ TEST_CASE("write-through: later writes wait for the drives") {
     bench.add(ModelCallKind::write, 0, 1, call_bytes);
     bench.run();
     bench.begin("write-through rc");
-    CHECK(bench.machine.traces().media[0].written_bytes == call_bytes);
+    CHECK(bench.machine.get_monitoring_data().media[0].written_bytes == call_bytes);
     bench.remaining_calls[0] = 1;
     bench.run();
     CHECK(to_seconds(bench.last_end()) == doctest::Approx(2 * partial_write_s(call_bytes)).epsilon(1e-6));

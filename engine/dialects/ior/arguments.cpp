@@ -58,7 +58,7 @@ class Parser {
     std::string script;
 
  private:
-    std::string value_for(const std::string& spelling, const std::optional<std::string>& value) {
+    std::string take_option_value(const std::string& spelling, const std::optional<std::string>& value) {
         if (value && !value->empty()) {
             return *value;
         }
@@ -71,7 +71,7 @@ class Parser {
     void apply(const IorOption& option, const std::string& spelling, const std::optional<std::string>& value) {
         try {
             if (option.argument_count == Takes::value) {
-                option.apply(settings, value_for(spelling, value));
+                option.apply(settings, take_option_value(spelling, value));
             } else {
                 raise(option, value);
             }
@@ -119,11 +119,11 @@ class Parser {
                 continue;  // -z-k is -z -k in IOR too
             }
             if (word[i] == 'O') {
-                apply_directives(settings, value_for(spelling, value), "-O");
+                apply_directives(settings, take_option_value(spelling, value), "-O");
                 return;
             }
             if (word[i] == 'f') {
-                script = value_for(spelling, value);
+                script = take_option_value(spelling, value);
                 return;
             }
             const IorOption* option = find_by_letter(word[i]);
@@ -182,7 +182,7 @@ void apply_directives(IorSettings& settings, const std::string& line, const std:
 
 std::vector<IorSettings> parse_arguments(const std::vector<std::string>& arguments) {
     Parser parser(arguments);
-    parser.settings.hints = hints_of_environment();
+    parser.settings.hints = read_hints_of_environment();
     parser.run();
     std::vector<IorSettings> tests =
         parser.script.empty() ? std::vector<IorSettings>{parser.settings} : read_script(parser.script, parser.settings);

@@ -27,7 +27,7 @@ void add_hint(Hints& hints, const std::string& line) {
     }
 }
 
-Hints hints_of_file(const std::string& path, Hints hints) {
+Hints read_hints_of_file(const std::string& path, Hints hints) {
     std::ifstream file(path);
     if (!file) {
         throw plan::PlanError("the file of hints " + path + " cannot be read (" + std::strerror(errno) +
@@ -39,7 +39,7 @@ Hints hints_of_file(const std::string& path, Hints hints) {
     return hints;
 }
 
-Hints hints_of_environment() {
+Hints read_hints_of_environment() {
     Hints hints;
     for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
         add_hint(hints, *variable);

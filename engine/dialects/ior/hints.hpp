@@ -12,8 +12,8 @@ using Hints = std::map<std::string, std::string>;
 /// Adds the hint of one line or variable to `hints`; other lines are comments. Hints for GPFS say nothing here.
 void add_hint(Hints& hints, const std::string& line);
 /// `hints` with what the file adds. Throws plan::PlanError when the file cannot be read.
-Hints hints_of_file(const std::string& path, Hints hints);
+Hints read_hints_of_file(const std::string& path, Hints hints);
 /// From the variables of this process.
-Hints hints_of_environment();
+Hints read_hints_of_environment();
 
 }  // namespace sonde::dialects::ior

@@ -116,7 +116,7 @@ ordered_json options_of(const IorTest& test) {
 }
 
 /// Sonde's figures of a point.
-ordered_json sonde_figures_of(const IorMeasurement& measurement) {
+ordered_json make_sonde_members(const IorMeasurement& measurement) {
     ordered_json figures{
         {"iter", measurement.step.repetition}, {"bytes", measurement.bytes}, {"ops", measurement.operations}};
     figures.update(measurement.sonde_figures);
@@ -144,7 +144,7 @@ ordered_json result_of(const IorTest& test, const IorMeasurement& measurement, b
                         {"closeTime", measurement.close_s},
                         {"totalTime", measurement.total_s}};
     if (with_figures) {
-        result["sonde"] = sonde_figures_of(measurement);
+        result["sonde"] = make_sonde_members(measurement);
     }
     return result;
 }

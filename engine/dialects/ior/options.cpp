@@ -145,7 +145,7 @@ void set_old_direct(IorSettings& settings, const std::string& value) {
 }
 
 void set_hints_file(IorSettings& settings, const std::string& value) {
-    settings.hints = hints_of_file(value, settings.hints);
+    settings.hints = read_hints_of_file(value, settings.hints);
 }
 
 void set_strided(IorSettings&, const std::string&) {

@@ -14,7 +14,7 @@ std::string duration(double seconds) {
 }
 
 /// Transfers, single calls, the slowest task and what else is known of a point, parted by semicolons.
-std::string figures_of(const IorTest& test, const IorMeasurement& measurement) {
+std::string format_figures(const IorTest& test, const IorMeasurement& measurement) {
     const char* kind = measurement.writes() ? "write" : "read";
     std::string figures;
     const auto say = [&figures](const std::string& more) { figures += (figures.empty() ? "" : "; ") + more; };
@@ -94,7 +94,7 @@ void print_sonde_figures(std::ostream& out, const std::vector<const IorTest*>& t
             const char* kind = measurement.writes() ? "Write" : "Read";
             const std::string who =
                 format_text("sonde: %s of test %d, iteration %d: ", kind, test->number, measurement.step.repetition);
-            out << who << figures_of(*test, measurement) << "\n";
+            out << who << format_figures(*test, measurement) << "\n";
             for (const std::string& finding : measurement.findings) {
                 findings.add(kind, who + finding, finding);
             }

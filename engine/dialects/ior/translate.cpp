@@ -119,7 +119,7 @@ ordered_json payload_of(const IorSettings& s, std::int64_t now) {
     return {{"kind", kinds[static_cast<int>(s.packet)]}, {"seed", static_cast<std::uint32_t>(signature)}};
 }
 
-ordered_json access_of(const IorSettings& s, const TaskPlacement& placement, std::int64_t now) {
+ordered_json make_access_table(const IorSettings& s, const TaskPlacement& placement, std::int64_t now) {
     ordered_json access{{"transfer", s.transfer}, {"block", s.block}, {"segments", s.segments}};
     if (s.random_offset > 0) {
         const std::int64_t seed = s.random_offset_seed == -1 ? now : s.random_offset_seed;
@@ -151,7 +151,7 @@ ordered_json stop_of(const IorSettings& s) {
     return stop;
 }
 
-ordered_json before_of(const IorSettings& s, const TaskPlacement& placement) {
+ordered_json list_treatments_before_phase(const IorSettings& s, const TaskPlacement& placement) {
     ordered_json before = ordered_json::array();
     if (s.test_delay > 0) {
         before.push_back({{"kind", "sleep"}, {"time", std::to_string(s.test_delay) + "s"}});
@@ -195,7 +195,7 @@ ordered_json striping_of(const IorSettings& s) {
 class PlanBuilder {
  public:
     PlanBuilder(const IorSettings& s, const TaskPlacement& placement, std::optional<std::int64_t> status)
-        : settings_(s), placement_(placement), status_(status), before_(before_of(s, placement)) {}
+        : settings_(s), placement_(placement), status_(status), before_(list_treatments_before_phase(s, placement)) {}
 
     Translation build() {
         for (int repetition = 0; repetition < settings_.repetitions; ++repetition) {
@@ -272,7 +272,7 @@ class PlanBuilder {
         step["verify"] = "on_read";
         step["io"] = {{"fsync", "none"}};
         if (settings_.reorder != 0) {
-            shift_by(step, settings_.task_offset + 1);
+            shift_tasks_by_nodes(step, settings_.task_offset + 1);
         }
         if (settings_.wear_out_iterations > 0) {
             step["stop"] = {{"operations", settings_.wear_out_iterations}};
@@ -290,7 +290,7 @@ class PlanBuilder {
             step["before"] = before_;
         }
         if (settings_.reorder != 0) {
-            shift_by(step, settings_.task_offset);
+            shift_tasks_by_nodes(step, settings_.task_offset);
         } else if (settings_.reorder_random != 0) {
             step["shift"] = {{"by", "list"}, {"owners", shuffle_owners(settings_, placement_, repetition)}};
         }
@@ -311,7 +311,7 @@ class PlanBuilder {
     }
 
     /// Shifts by the number of tasks on `nodes` nodes.
-    void shift_by(ordered_json& step, std::int64_t nodes) const {
+    void shift_tasks_by_nodes(ordered_json& step, std::int64_t nodes) const {
         const int active = placement_.active_tasks(settings_);
         const std::int64_t tasks =
             nodes * (placement_.fills_nodes_in_order ? placement_.tasks_per_node(settings_) : 1) % active;
@@ -375,7 +375,7 @@ Translation translate(const IorSettings& s, const TaskPlacement& placement, int 
     if (s.unique_directory) {
         files["directories"] = "per_task";
     }
-    ordered_json data{{"backend", backend_of(s)}, {"files", files}, {"access", access_of(s, placement, now)}};
+    ordered_json data{{"backend", backend_of(s)}, {"files", files}, {"access", make_access_table(s, placement, now)}};
     if (const ordered_json io = io_of(s); !io.empty()) {
         data["io"] = io;
     }

@@ -216,7 +216,7 @@ TEST_CASE("mmap: unsupported options are rejected with a reason") {
     io.direct = true;
     CHECK_THROWS_WITH_AS(TaskChannel(mmap_backend, io, block), doctest::Contains("direct I/O"), std::runtime_error);
     io.direct = false;
-    io.sync = sonde::plan::Sync::dsync;
+    io.sync_flag = sonde::plan::SyncFlag::o_dsync;
     CHECK_THROWS_WITH_AS(TaskChannel(mmap_backend, io, block), doctest::Contains("O_DSYNC"), std::runtime_error);
     CHECK(mmap_backend.check_availability("").is_available);
     const TemporaryFolder folder;

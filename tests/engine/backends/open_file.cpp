@@ -47,9 +47,9 @@ TEST_CASE("plan members become flags of open(2)") {
     CHECK(open_flags(io, request) == (O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC));
     request.exclusive = true;
     io.direct = true;
-    io.sync = sonde::plan::Sync::dsync;
+    io.sync_flag = sonde::plan::SyncFlag::o_dsync;
     CHECK(open_flags(io, request) == (O_WRONLY | O_CREAT | O_TRUNC | O_EXCL | O_DIRECT | O_DSYNC | O_CLOEXEC));
-    io.sync = sonde::plan::Sync::sync;
+    io.sync_flag = sonde::plan::SyncFlag::o_sync;
     CHECK((open_flags(io, request) & O_SYNC) == O_SYNC);
 }
 
@@ -58,7 +58,7 @@ TEST_CASE("a file opened to be read is never truncated or preallocated") {
     const std::string path = folder.write("data", "content");
     Io io;
     io.preallocate = Preallocate::fallocate;
-    io.sync = sonde::plan::Sync::sync;
+    io.sync_flag = sonde::plan::SyncFlag::o_sync;
     OpenRequest request = to_read(path);
     request.truncate = true;
     request.size = mebibyte;

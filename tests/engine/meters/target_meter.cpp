@@ -23,7 +23,7 @@ TargetCell row(const TargetMeter& meter, std::uint32_t index, std::uint32_t targ
 }
 
 /// The place of a name on a board; null when it has none.
-const TargetBoard::TargetSlot* place_of(const TargetBoard& board, const std::string& name) {
+const TargetBoard::TargetSlot* find_target_slot(const TargetBoard& board, const std::string& name) {
     for (const TargetBoard::TargetSlot& target : board.targets) {
         if (target.state.load() == 2 && name == target.name.data()) {
             return &target;
@@ -208,7 +208,7 @@ TEST_CASE("board adds streams by target in the widest slices") {
     const auto board = board_of({{&narrow, 2, 1}, {&wide, 3, 2}, {nullptr, 4, 0}}, 1);
     CHECK(board->opened_files == 9);
     CHECK(board->known_layouts == 3);
-    const TargetBoard::TargetSlot* const on_a = place_of(*board, "A");
+    const TargetBoard::TargetSlot* const on_a = find_target_slot(*board, "A");
     REQUIRE(on_a != nullptr);
     CHECK(on_a->counts_by_kind[0].cells[0].bytes == 7);
     CHECK(on_a->counts_by_kind[0].cells[63].bytes == 11);
@@ -219,7 +219,7 @@ TEST_CASE("board adds streams by target in the widest slices") {
     CHECK(on_a->counts_by_kind[0].latency[TargetLatency::bucket_of(90)] == 1);
     CHECK(on_a->counts_by_kind[1].cells[2].bytes == 5);
     CHECK(on_a->counts_by_kind[1].longest_ns == 30);
-    const TargetBoard::TargetSlot* const on_b = place_of(*board, "B");
+    const TargetBoard::TargetSlot* const on_b = find_target_slot(*board, "B");
     REQUIRE(on_b != nullptr);
     CHECK(on_b->counts_by_kind[1].cells[2].bytes == 3);
     CHECK(on_b->counts_by_kind[1].cells[2].split_ops == 1);
@@ -228,12 +228,12 @@ TEST_CASE("board adds streams by target in the widest slices") {
     board->clear();
     CHECK(board->opened_files == 0);
     CHECK(board->known_layouts == 0);
-    CHECK(place_of(*board, "A") == nullptr);
+    CHECK(find_target_slot(*board, "A") == nullptr);
     board->add({&narrow, 0, 0}, 0);
-    REQUIRE(place_of(*board, "A") != nullptr);
-    CHECK(place_of(*board, "A")->counts_by_kind[0].cells[1].bytes == 7);  // nothing of before
-    CHECK(place_of(*board, "A")->counts_by_kind[0].cells[63].bytes == 0);
-    CHECK(place_of(*board, "A")->counts_by_kind[0].longest_ns == 40);
+    REQUIRE(find_target_slot(*board, "A") != nullptr);
+    CHECK(find_target_slot(*board, "A")->counts_by_kind[0].cells[1].bytes == 7);  // nothing of before
+    CHECK(find_target_slot(*board, "A")->counts_by_kind[0].cells[63].bytes == 0);
+    CHECK(find_target_slot(*board, "A")->counts_by_kind[0].longest_ns == 40);
 }
 
 TEST_CASE("slices widen to the requested width") {
@@ -241,9 +241,9 @@ TEST_CASE("slices widen to the requested width") {
     const std::uint32_t target = add_target(meter, "A");
     meter.add_single(0, target, 6300, 6400, 1, 9);
     const auto board = board_of({{&meter, 1, 1}}, 0);
-    CHECK(place_of(*board, "A")->counts_by_kind[0].cells[63].bytes == 9);
+    CHECK(find_target_slot(*board, "A")->counts_by_kind[0].cells[63].bytes == 9);
     board->add({&meter, 1, 1}, 3);
-    CHECK(place_of(*board, "A")->counts_by_kind[0].cells[7].bytes == 9);
+    CHECK(find_target_slot(*board, "A")->counts_by_kind[0].cells[7].bytes == 9);
 }
 
 TEST_CASE("board has the capacity of a meter and drops further targets") {
@@ -258,7 +258,7 @@ TEST_CASE("board has the capacity of a meter and drops further targets") {
     TargetMeter late(0, 100);
     late.add_split(0, add_target(late, "one more"), 0, 1, 5, true);
     const auto board = board_of({{&first, 1, 1}, {&late, 1, 1}, {&first, 1, 1}}, 0);
-    CHECK(place_of(*board, "one more") == nullptr);
+    CHECK(find_target_slot(*board, "one more") == nullptr);
     std::uint64_t sum = 0;
     for (const TargetBoard::TargetSlot& target : board->targets) {
         REQUIRE(target.state == 2);
@@ -273,6 +273,6 @@ TEST_CASE("target name is cut after 247 characters") {
     meter.add_split(0, add_target(meter, longest), 0, 1, 1, true);
     meter.add_split(0, add_target(meter, longest + "y"), 0, 1, 2, true);
     const auto board = board_of({{&meter, 1, 1}}, 0);
-    REQUIRE(place_of(*board, longest) != nullptr);
-    CHECK(place_of(*board, longest)->counts_by_kind[0].cells[0].bytes == 3);
+    REQUIRE(find_target_slot(*board, longest) != nullptr);
+    CHECK(find_target_slot(*board, longest)->counts_by_kind[0].cells[0].bytes == 3);
 }

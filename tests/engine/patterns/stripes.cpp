@@ -53,7 +53,7 @@ void add_slowly(std::map<std::string, Sum>& sums, const FileStripes& stripes, st
     }
 }
 
-std::map<std::string, Sum> sums_of(const TargetMeter& meter) {
+std::map<std::string, Sum> collect_sums(const TargetMeter& meter) {
     std::map<std::string, Sum> sums;
     for (std::uint32_t t = 0; t < meter.names().size(); ++t) {
         TargetCell all;
@@ -196,7 +196,7 @@ TEST_CASE("random operations map to targets of a bytewise count") {
                 offset = i % 3 == 0 ? random() % 2000 : offset + length;  // in turn, and anywhere
             }
         }
-        REQUIRE(sums_of(*meter) == expected);
+        REQUIRE(collect_sums(*meter) == expected);
     }
 }
 
@@ -264,7 +264,7 @@ TEST_CASE("late component targets are requested once") {
         counting.add(0, offset, 0, 1, 1);
     }
     CHECK(questions == 1);
-    CHECK(sums_of(*meter) ==
+    CHECK(collect_sums(*meter) ==
           std::map<std::string, Sum>{{"OST0", {100, 10, 0}}, {"OST1", {20, 2, 0}}, {"OST2", {20, 2, 0}}});
 
     const auto never = fresh();
@@ -280,7 +280,7 @@ TEST_CASE("late component targets are requested once") {
         unanswered.add(0, offset, 0, 1, 1);
     }
     CHECK(unanswered_queries == 1);
-    CHECK(sums_of(*never).empty());
+    CHECK(collect_sums(*never).empty());
 }
 
 TEST_CASE("bytes with several valid copies belong to no target") {
@@ -289,5 +289,5 @@ TEST_CASE("bytes with several valid copies belong to no target") {
     counting.set_file(
         "file", {{.start = 0, .end = ~0ULL, .stripe = 0, .shift = 0, .targets = {"a", "b"}, .is_pending = false}});
     counting.add(0, 0, 0, 1, 1);
-    CHECK(sums_of(*meter).empty());
+    CHECK(collect_sums(*meter).empty());
 }

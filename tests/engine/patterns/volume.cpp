@@ -4,16 +4,16 @@
 
 #include <doctest/doctest.h>
 
-using sonde::patterns::segments_for;
+using sonde::patterns::count_segments;
 using sonde::patterns::volume_of_task;
 using sonde::plan::Amount;
 
 TEST_CASE("segments carry a volume: rounded up, at least one") {
-    CHECK(segments_for(0, 10) == 1);
-    CHECK(segments_for(1, 10) == 1);
-    CHECK(segments_for(10, 10) == 1);
-    CHECK(segments_for(11, 10) == 2);
-    CHECK(segments_for(~0ULL, 1) == ~0ULL);
+    CHECK(count_segments(0, 10) == 1);
+    CHECK(count_segments(1, 10) == 1);
+    CHECK(count_segments(10, 10) == 1);
+    CHECK(count_segments(11, 10) == 2);
+    CHECK(count_segments(~0ULL, 1) == ~0ULL);
 }
 
 TEST_CASE("amount is divided among the tasks it applies to") {
@@ -51,8 +51,8 @@ TEST_CASE("an amount is one task's share of it, rounded up") {
     CHECK(volume_of_task(amount, 1, 1, 11) == 4);  // 3.3 bytes
     amount.factor = 1e6;
     CHECK(volume_of_task(amount, 1, 1, 1ULL << 60U) == 1ULL << 63U);  // more than any file holds, and no nonsense
-    CHECK(segments_for(1, 10) == 1);
-    CHECK(segments_for(0, 10) == 1);
-    CHECK(segments_for(10, 10) == 1);
-    CHECK(segments_for(11, 10) == 2);
+    CHECK(count_segments(1, 10) == 1);
+    CHECK(count_segments(0, 10) == 1);
+    CHECK(count_segments(10, 10) == 1);
+    CHECK(count_segments(11, 10) == 2);
 }

@@ -72,7 +72,7 @@ TEST_CASE("IOR content verifies without version and names other tasks") {
     plan::Payload settings;
     settings.kind = PayloadKind::ior_offset;
     settings.seed = 7;
-    const payload::PayloadBase base(settings, payload::period_for(settings, length));
+    const payload::PayloadBase base(settings, payload::choose_payload_period(settings, length));
     std::vector<std::byte> memory(payload::PayloadImage::memory_for(base.period(), length));
     payload::PayloadImage image(base, memory.data(), length);
     std::vector<std::byte> bytes = transfer_of(PayloadKind::ior_offset);

@@ -219,13 +219,13 @@ TEST_CASE("buffers are aligned like their offset for direct I/O") {
 
 TEST_CASE("base period follows the transfer unless the plan sets it") {
     const Payload settings;
-    CHECK(sonde::payload::period_for(settings, 4096) == 256U << 10U);
-    CHECK(sonde::payload::period_for(settings, (256U << 10U) - 1) == 256U << 10U);
-    CHECK(sonde::payload::period_for(settings, 256U << 10U) == 1U << 20U);
-    CHECK(sonde::payload::period_for(settings, 1U << 30U) == 1U << 20U);
+    CHECK(sonde::payload::choose_payload_period(settings, 4096) == 256U << 10U);
+    CHECK(sonde::payload::choose_payload_period(settings, (256U << 10U) - 1) == 256U << 10U);
+    CHECK(sonde::payload::choose_payload_period(settings, 256U << 10U) == 1U << 20U);
+    CHECK(sonde::payload::choose_payload_period(settings, 1U << 30U) == 1U << 20U);
     Payload chosen;
     chosen.period = 16U << 20U;
-    CHECK(sonde::payload::period_for(chosen, 4096) == 16U << 20U);
+    CHECK(sonde::payload::choose_payload_period(chosen, 4096) == 16U << 20U);
 }
 
 TEST_CASE("content does not depend on the sizes of calls") {

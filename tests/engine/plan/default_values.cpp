@@ -21,23 +21,23 @@ plan::Plan parsed(const char* members) {
         sonde::runs::list_capabilities());
 }
 
-json resolved_of(const char* members) {
+json resolve_plan_of(const char* members) {
     return json::parse(plan::resolve_plan(parsed(members)).dump());
 }
 
-const char* const access_of_nothing = R"({"transfer": 1048576, "block": 1048576, "segments": 1, "order": "sequential",
+const char* const default_access = R"({"transfer": 1048576, "block": 1048576, "segments": 1, "order": "sequential",
     "scope": "task", "stride": 0, "gap": 0, "offset": 0, "seed": 1})";
-const char* const io_of_nothing = R"({"direct": false, "sync": "none", "fsync": "none", "preallocate": "none",
+const char* const default_io = R"({"direct": false, "sync": "none", "fsync": "none", "preallocate": "none",
     "queue_depth": 1, "collective": false, "view": false, "registered": true, "sqpoll": false,
     "iopoll": false, "continue_short": true, "pause": "0ns",
     "chunk": 0, "alignment": 0, "collective_metadata": false})";
-const char* const payload_of_nothing = R"({"kind": "stamped", "seed": 1, "compressible": 0.0, "duplicates": 0.0})";
-const char* const paced_of_nothing = R"({"virtual_clock": true, "latency": "0ns", "ramp": false,
+const char* const default_payload = R"({"kind": "stamped", "seed": 1, "compressible": 0.0, "duplicates": 0.0})";
+const char* const default_paced = R"({"virtual_clock": true, "latency": "0ns", "ramp": false,
     "delays": {"create": "0ns", "transfer": "0ns", "close": "0ns", "sync": "0ns", "first_task_only": false},
     "fail_errno": 5})";
 
 /// Checks the defaults that all phases share.
-json phase_of_nothing(const char* id, const char* op, const char* open) {
+json make_default_phase(const char* id, const char* op, const char* open) {
     json phase = json::parse(R"({"process": "same", "measure": true, "barrier": "phase",
         "shift": {"by": "none", "n": 1, "seed": 1}, "stop": {"wearout": false, "first_done": false}, "valid": {},
         "before": [], "unless_mismatch": false})");
@@ -48,10 +48,10 @@ json phase_of_nothing(const char* id, const char* op, const char* open) {
 }
 
 json data_phase(const char* id, const char* op, const char* open) {
-    json phase = phase_of_nothing(id, op, open);
+    json phase = make_default_phase(id, op, open);
     phase["backend"] = "posix";
-    phase["access"] = json::parse(access_of_nothing);
-    phase["io"] = json::parse(io_of_nothing);
+    phase["access"] = json::parse(default_access);
+    phase["io"] = json::parse(default_io);
     phase["verify"] = "none";
     phase["suffix"] = "";
     return phase;
@@ -67,14 +67,14 @@ TEST_CASE("defaults_of_data_plan") {
                  "files": {"mapping": "per_task", "count": 1, "directories": "one", "name": "data", "suffix": ""},
                  "verify": "none"},
         "observe": {"slice": "1000000ns", "max_slices": 512, "progress": "250000000ns"}, "limits": {}})");
-    expected["data"]["access"] = json::parse(access_of_nothing);
-    expected["data"]["io"] = json::parse(io_of_nothing);
-    expected["data"]["payload"] = json::parse(payload_of_nothing);
-    expected["data"]["paced"] = json::parse(paced_of_nothing);
+    expected["data"]["access"] = json::parse(default_access);
+    expected["data"]["io"] = json::parse(default_io);
+    expected["data"]["payload"] = json::parse(default_payload);
+    expected["data"]["paced"] = json::parse(default_paced);
     expected["phases"] = {data_phase("w", "write", "truncate"), data_phase("r", "reread", "overwrite")};
     expected["phases"][1]["before"] =
         json::parse(R"([{"kind": "sync", "need": "best_effort", "max_residency": 0.01}])");
-    CHECK(resolved_of(R"("phases": [{"id": "w", "op": "write"},
+    CHECK(resolve_plan_of(R"("phases": [{"id": "w", "op": "write"},
                                     {"id": "r", "op": "reread", "before": [{"kind": "sync"}]}])") == expected);
 }
 
@@ -91,12 +91,12 @@ TEST_CASE("defaults_of_tree_plan") {
                    "freshness": "as_stat", "paths": "relative", "walk_from": "tree", "examine_all": true},
         "sync": false, "single_task": false, "missing": "stop",
         "cycle": {"working": 1, "spread": 1, "keep": false, "wait": 0.0}, "verify": "none"})");
-    meta["payload"] = json::parse(payload_of_nothing);
-    meta["paced"] = json::parse(paced_of_nothing);
-    json expected = phase_of_nothing("m", "mktree", "overwrite");
+    meta["payload"] = json::parse(default_payload);
+    meta["paced"] = json::parse(default_paced);
+    json expected = make_default_phase("m", "mktree", "overwrite");
     expected["meta"] = meta;
     const char* const plan = R"("meta": {}, "phases": [{"id": "m", "op": "mktree"}])";
-    const json resolved = resolved_of(plan);
+    const json resolved = resolve_plan_of(plan);
     CHECK(resolved["phases"] == json::array({expected}));
     CHECK(resolved["meta"] == json::object());
     CHECK_FALSE(resolved.contains("data"));
@@ -107,13 +107,13 @@ TEST_CASE("defaults_of_tree_plan") {
 }
 
 TEST_CASE("minimal_streams_windows_filters_and_amounts") {
-    const json duplex = resolved_of(R"("data": {"files": {"mapping": "many", "count": 2}},
+    const json duplex = resolve_plan_of(R"("data": {"files": {"mapping": "many", "count": 2}},
         "phases": [{"id": "w", "op": "write"},
                    {"id": "d", "op": "duplex", "streams": [{"id": "i", "op": "read"},
                                                          {"id": "o", "op": "write", "file": 1}]}])");
     CHECK(duplex["phases"][1]["streams"] == json::parse(R"([{"id": "i", "op": "read", "tasks": "same", "file": 0},
                                                           {"id": "o", "op": "write", "tasks": "same", "file": 1}])"));
-    const json tree = resolved_of(R"("meta": {"lookup": {"paths": "full"}},
+    const json tree = resolve_plan_of(R"("meta": {"lookup": {"paths": "full"}},
         "phases": [{"id": "m", "op": "mktree", "meta": {"window": {}}},
                    {"id": "f", "op": "walk", "meta": {"find": {"name": "x"}}},
                    {"id": "g", "op": "walk", "meta": {"find": {"size_min": 0}}}])");
@@ -121,9 +121,9 @@ TEST_CASE("minimal_streams_windows_filters_and_amounts") {
     CHECK(tree["phases"][1]["meta"]["find"] == json::parse(R"({"type": "any", "name": "x"})"));
     CHECK(tree["phases"][2]["meta"]["find"] == json::parse(R"({"type": "any", "size_min": 0})"));
     const auto volume = [](const char* amount) {
-        return resolved_of((std::string(R"("data": {"access": {"volume": )") + amount +
-                            R"(}}, "phases": [{"id": "w", "op": "write"}])")
-                               .c_str())["data"]["access"]["volume"];
+        return resolve_plan_of((std::string(R"("data": {"access": {"volume": )") + amount +
+                                R"(}}, "phases": [{"id": "w", "op": "write"}])")
+                                   .c_str())["data"]["access"]["volume"];
     };
     CHECK(volume(R"({"bytes": 5})") == 5);
     CHECK(volume(R"({"of": "node_memory"})") == json::parse(R"({"of": "node_memory", "x": 1.0, "per": "task"})"));

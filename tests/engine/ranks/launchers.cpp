@@ -16,7 +16,7 @@ using namespace sonde::ranks;
 
 namespace {
 
-LaunchEnvironment detect_in(const std::map<std::string, std::string>& environment) {
+LaunchEnvironment detect_launch_in(const std::map<std::string, std::string>& environment) {
     return detect_launch([&](const std::string& name) -> std::optional<std::string> {
         const auto variable = environment.find(name);
         return variable != environment.end() ? std::optional(variable->second) : std::nullopt;
@@ -44,14 +44,14 @@ const std::map<std::string, std::string> slurm{
 }  // namespace
 
 TEST_CASE("no_launcher_means_one_process") {
-    const LaunchEnvironment environment = detect_in({{"HOME", "/"}});
+    const LaunchEnvironment environment = detect_launch_in({{"HOME", "/"}});
     CHECK(environment.launcher == "none");
     CHECK(environment.processes == 1);
     CHECK(environment.is_one_node());
 }
 
 TEST_CASE("openmpi_sets_all_counts") {
-    const LaunchEnvironment environment = detect_in(openmpi);
+    const LaunchEnvironment environment = detect_launch_in(openmpi);
     CHECK(environment.launcher == "openmpi");
     CHECK(environment.process == 2);
     CHECK(environment.processes == 3);
@@ -59,11 +59,11 @@ TEST_CASE("openmpi_sets_all_counts") {
     CHECK(environment.job == "openmpi-1128857601");
     CHECK(environment.pmix);
     CHECK(environment.is_one_node());
-    CHECK_FALSE(detect_in(replace_variable(openmpi, "OMPI_COMM_WORLD_LOCAL_SIZE", "2")).is_one_node());
+    CHECK_FALSE(detect_launch_in(replace_variable(openmpi, "OMPI_COMM_WORLD_LOCAL_SIZE", "2")).is_one_node());
 }
 
 TEST_CASE("hydra_on_two_nodes") {
-    const LaunchEnvironment environment = detect_in(hydra);
+    const LaunchEnvironment environment = detect_launch_in(hydra);
     CHECK(environment.launcher == "hydra");
     CHECK(environment.process == 1);
     CHECK(environment.processes == 4);
@@ -73,32 +73,32 @@ TEST_CASE("hydra_on_two_nodes") {
 }
 
 TEST_CASE("hydra_without_proxy_ancestor_has_no_job_name") {
-    const LaunchEnvironment environment = detect_in(replace_variable(hydra, "MPI_LOCALNRANKS", "4"));
+    const LaunchEnvironment environment = detect_launch_in(replace_variable(hydra, "MPI_LOCALNRANKS", "4"));
     CHECK(environment.local_count == environment.processes);
     CHECK(environment.job.empty());
     CHECK_FALSE(environment.is_one_node());
 }
 
 TEST_CASE("slurm_step_detects_a_single_node_and_two_nodes") {
-    const LaunchEnvironment environment = detect_in(slurm);
+    const LaunchEnvironment environment = detect_launch_in(slurm);
     CHECK(environment.launcher == "slurm");
     CHECK(environment.process == 5);
     CHECK(environment.job == "slurm-77.3");
     CHECK(environment.is_one_node());
-    CHECK_FALSE(detect_in(replace_variable(slurm, "SLURM_STEP_NUM_NODES", "2")).is_one_node());
+    CHECK_FALSE(detect_launch_in(replace_variable(slurm, "SLURM_STEP_NUM_NODES", "2")).is_one_node());
 }
 
 TEST_CASE("slurm_batch_script_is_not_a_step") {
     auto batch = slurm;
     batch.erase("SLURM_STEP_ID");
     batch.erase("PMI_RANK");
-    CHECK(detect_in(batch).launcher == "none");
+    CHECK(detect_launch_in(batch).launcher == "none");
 }
 
 TEST_CASE("hydra_in_slurm_step_is_hydra") {
     auto both = slurm;
     both.insert(hydra.begin(), hydra.end());
-    CHECK(detect_in(both).launcher == "hydra");
+    CHECK(detect_launch_in(both).launcher == "hydra");
 }
 
 TEST_CASE("flux_task_detects_a_single_node_and_two_nodes") {
@@ -107,21 +107,21 @@ TEST_CASE("flux_task_detects_a_single_node_and_two_nodes") {
                                                   {"FLUX_JOB_NNODES", "1"},
                                                   {"FLUX_TASK_LOCAL_ID", "1"},
                                                   {"FLUX_JOB_ID", "f2Kx9"}};
-    const LaunchEnvironment environment = detect_in(flux);
+    const LaunchEnvironment environment = detect_launch_in(flux);
     CHECK(environment.launcher == "flux");
     CHECK(environment.process == 1);
     CHECK(environment.processes == 4);
     CHECK(environment.job == "flux-f2Kx9");
     CHECK(environment.is_one_node());
-    CHECK_FALSE(detect_in(replace_variable(flux, "FLUX_JOB_NNODES", "2")).is_one_node());
+    CHECK_FALSE(detect_launch_in(replace_variable(flux, "FLUX_JOB_NNODES", "2")).is_one_node());
 }
 
 TEST_CASE("jsrun_task") {
-    const LaunchEnvironment environment = detect_in({{"JSM_NAMESPACE_RANK", "5"},
-                                                     {"JSM_NAMESPACE_SIZE", "8"},
-                                                     {"JSM_NAMESPACE_LOCAL_RANK", "1"},
-                                                     {"JSM_NAMESPACE_LOCAL_SIZE", "4"},
-                                                     {"LSB_JOBID", "311"}});
+    const LaunchEnvironment environment = detect_launch_in({{"JSM_NAMESPACE_RANK", "5"},
+                                                            {"JSM_NAMESPACE_SIZE", "8"},
+                                                            {"JSM_NAMESPACE_LOCAL_RANK", "1"},
+                                                            {"JSM_NAMESPACE_LOCAL_SIZE", "4"},
+                                                            {"LSB_JOBID", "311"}});
     CHECK(environment.launcher == "jsrun");
     CHECK(environment.process == 5);
     CHECK(environment.local_count == 4);
@@ -130,7 +130,7 @@ TEST_CASE("jsrun_task") {
 }
 
 TEST_CASE("bare_pmix_server_leaves_counts_to_mpi") {
-    const LaunchEnvironment environment = detect_in({{"PMIX_RANK", "3"}, {"PMIX_NAMESPACE", "prte.1"}});
+    const LaunchEnvironment environment = detect_launch_in({{"PMIX_RANK", "3"}, {"PMIX_NAMESPACE", "prte.1"}});
     CHECK(environment.launcher == "pmix");
     CHECK(environment.process == 3);
     CHECK(environment.processes == -1);
@@ -138,11 +138,11 @@ TEST_CASE("bare_pmix_server_leaves_counts_to_mpi") {
 }
 
 TEST_CASE("invalid_numbers_mean_no_launcher") {
-    CHECK(detect_in(replace_variable(openmpi, "OMPI_COMM_WORLD_RANK", "3")).launcher == "pmix");
-    CHECK(detect_in(replace_variable(hydra, "PMI_SIZE", "0")).launcher == "none");
-    CHECK(detect_in(replace_variable(hydra, "PMI_RANK", "-1")).launcher == "none");
-    CHECK(detect_in(replace_variable(hydra, "PMI_RANK", "1x")).launcher == "none");
-    CHECK(detect_in(replace_variable(hydra, "PMI_SIZE", "99999999999999999999")).launcher == "none");
+    CHECK(detect_launch_in(replace_variable(openmpi, "OMPI_COMM_WORLD_RANK", "3")).launcher == "pmix");
+    CHECK(detect_launch_in(replace_variable(hydra, "PMI_SIZE", "0")).launcher == "none");
+    CHECK(detect_launch_in(replace_variable(hydra, "PMI_RANK", "-1")).launcher == "none");
+    CHECK(detect_launch_in(replace_variable(hydra, "PMI_RANK", "1x")).launcher == "none");
+    CHECK(detect_launch_in(replace_variable(hydra, "PMI_SIZE", "99999999999999999999")).launcher == "none");
 }
 
 TEST_CASE("processes_are_grouped_into_nodes_by_identity") {
@@ -184,11 +184,12 @@ TEST_CASE("process_identity_has_a_stable_machine_and_a_unique_token") {
 }
 
 TEST_CASE("launcher_gives_name_of_node_in_host_list") {
-    CHECK(detect_in(replace_variable(hydra, "PMI_HOSTNAME", "n1")).node_name == "n1");
-    CHECK(detect_in(replace_variable(openmpi, "PMIX_HOSTNAME", "n2")).node_name == "n2");
-    CHECK(detect_in(replace_variable(slurm, "SLURMD_NODENAME", "n3")).node_name == "n3");
-    CHECK(detect_in({{"PMIX_RANK", "3"}, {"PMIX_NAMESPACE", "prte.1"}, {"PMIX_HOSTNAME", "n4"}}).node_name == "n4");
-    CHECK(detect_in(hydra).node_name.empty());
+    CHECK(detect_launch_in(replace_variable(hydra, "PMI_HOSTNAME", "n1")).node_name == "n1");
+    CHECK(detect_launch_in(replace_variable(openmpi, "PMIX_HOSTNAME", "n2")).node_name == "n2");
+    CHECK(detect_launch_in(replace_variable(slurm, "SLURMD_NODENAME", "n3")).node_name == "n3");
+    CHECK(detect_launch_in({{"PMIX_RANK", "3"}, {"PMIX_NAMESPACE", "prte.1"}, {"PMIX_HOSTNAME", "n4"}}).node_name ==
+          "n4");
+    CHECK(detect_launch_in(hydra).node_name.empty());
 }
 
 TEST_CASE("unusable_module_gives_reason") {

@@ -175,7 +175,7 @@ void all_kinds(ranks::Team& team, const std::string& names) {
     }
 }
 
-void ends_of_files(ranks::Team& team, const std::string& names) {
+void check_ends_of_files(ranks::Team& team, const std::string& names) {
     plan::Io io;
     TaskFile task(team, io, false);
     const std::string path = names + "short" + std::to_string(team.location().process);
@@ -242,9 +242,9 @@ void refusals(ranks::Team& team) {
     io.direct = true;
     expect(refused(io, false, team.mpi_module(), "io.direct"), "direct");
     io.direct = false;
-    io.sync = plan::Sync::dsync;
+    io.sync_flag = plan::SyncFlag::o_dsync;
     expect(refused(io, false, team.mpi_module(), "io.sync"), "sync");
-    io.sync = plan::Sync::none;
+    io.sync_flag = plan::SyncFlag::none;
     io.preallocate = plan::Preallocate::unwritten;
     expect(refused(io, false, team.mpi_module(), "unwritten"), "unwritten");
     io.preallocate = plan::Preallocate::fallocate;
@@ -266,7 +266,7 @@ int main(int count, char** arguments) {
         // held.
         const std::string names = std::string(arguments[1]) + "/" + team->broadcast(std::to_string(getpid())) + "-";
         all_kinds(*team, names);
-        ends_of_files(*team, names);
+        check_ends_of_files(*team, names);
         views_show_only_their_blocks(*team, names);
         failures_do_not_hang(*team, names);
         refusals(*team);

@@ -138,7 +138,7 @@ TEST_CASE("write_without_fsync_is_not_storage") {
           }) == "");
     CHECK(list_finding_ids([](MeasuredPhase& k) {
               write_buffered(k);
-              k.phase.data.io.sync = sonde::plan::Sync::dsync;
+              k.phase.data.io.sync_flag = sonde::plan::SyncFlag::o_dsync;
           }) == "");
     CHECK(list_finding_ids([](MeasuredPhase& k) {
               write_buffered(k);

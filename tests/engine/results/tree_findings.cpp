@@ -68,11 +68,11 @@ std::string said(const std::function<void(CreatePhase&)>& change) {
 TEST_CASE("rate_decline_of_hand_computed_example") {
     const CreatePhase creates(300, 200);
     for (const Op op : {Op::create, Op::remove_items}) {
-        const auto droop = compute_rate_decline(creates.totals, op);
-        REQUIRE(droop.has_value());
-        CHECK(droop->first_ops_per_s == doctest::Approx(3000));
-        CHECK(droop->last_ops_per_s == doctest::Approx(2000));
-        CHECK(droop->ratio() == doctest::Approx(2.0 / 3));
+        const auto decline = compute_rate_decline(creates.totals, op);
+        REQUIRE(decline.has_value());
+        CHECK(decline->first_ops_per_s == doctest::Approx(3000));
+        CHECK(decline->last_ops_per_s == doctest::Approx(2000));
+        CHECK(decline->ratio() == doctest::Approx(2.0 / 3));
     }
     CHECK_FALSE(compute_rate_decline(creates.totals, Op::stat_items).has_value());
 }

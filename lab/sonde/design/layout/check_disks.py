@@ -191,7 +191,14 @@ def _check_parity_settings(disk: ObservedDisk) -> Iterator[LayoutFault | Checked
 def _check_paths(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
     active = [path for path in disk.paths if path.active]
     preferred = [path for path in disk.paths if path.preferred]
-    if not active:
+    ready = [path for path in disk.paths if path.state == "active ready"]
+    if not active and ready:
+        yield LayoutFault(
+            "no active path", disk.name, f"none of its path groups is active, although {len(ready)} paths are ready",
+            "requests wait until a group is chosen; a map that nothing has used since it was loaded looks the same",
+            "look at multipathd (systemctl status) and the log of the kernel",
+        )  # fmt: skip
+    elif not active:
         yield LayoutFault(
             "no active path", disk.name, "none of its paths is active", "it cannot be reached", "look at the cables"
         )

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.check_controllers import find_controller_faults
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.geometry import GIB
 from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage
@@ -39,9 +40,9 @@ def find_peer_faults(observed_storage: ObservedStorage) -> Iterator[LayoutFault 
             yield from _compare_paths(observed_storage, disk)
     yield from _find_shared_drives(observed_storage)
     yield from _find_copies(observed_storage)
-    yield from _compare_luns(
-        [disk for disk in observed_storage.disks.values() if disk.kind == "multipath" and disk.paths]
-    )
+    maps = [disk for disk in observed_storage.disks.values() if disk.kind == "multipath" and disk.paths]
+    yield from _compare_luns(maps)
+    yield from find_controller_faults(maps)
 
 
 def find_disk_of_partition(observed_storage: ObservedStorage, device_name: str) -> str:

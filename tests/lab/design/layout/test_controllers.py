@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Controllers of an array as multipath priorities show them: one that all maps have lost, and one that a map lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from planted_layout_faults import check_outputs
+
+from sonde.design.layout.faults import LayoutFault
+
+
+def print_maps(priorities_by_map: Mapping[str, Sequence[int]], status: str = "active") -> str:
+    """What multipath -ll prints of maps with a group of two paths for each priority."""
+    text = ""
+    for number, (name, priorities) in enumerate(priorities_by_map.items(), start=10):
+        text += f"{name} (3600a098000b0f4c20000{number}5f8e2a1c00) dm-{number} ACME,LUN\n"
+        text += "size=10T features='1 queue_if_no_path' hwhandler='1 alua' wp=rw\n"
+        for group, priority in enumerate(priorities):
+            text += f"|-+- policy='service-time 0' prio={priority} status={'enabled' if group else status}\n"
+            for host in (2, 3):
+                path = f"sd{'xy'[host - 2]}{'ab'[group]}{chr(87 + number)}"
+                text += f"| |- {host}:0:{group}:{number} {path} 65:{number} active ready running\n"
+    return text
+
+
+def find_faults(multipath: str) -> list[LayoutFault]:
+    return list(check_outputs({"multipath": multipath}).faults)
+
+
+def test_paths_to_both_controllers_are_sound() -> None:
+    assert find_faults(print_maps({"lun0": (50, 10), "lun1": (50, 10), "lun2": (50, 10)})) == []
+
+
+def test_equal_priorities_of_all_maps_are_sound() -> None:
+    assert find_faults(print_maps({"lun0": (50,), "lun1": (50,), "lun2": (50,)})) == []
+
+
+def test_lost_controller_is_one_fault_of_all_maps() -> None:
+    (fault,) = find_faults(print_maps({"lun0": (50,), "lun1": (10,), "lun2": (50,)}))
+    assert (fault.kind, fault.parts) == ("one controller for all disks", ("dm-10", "dm-11", "dm-12"))
+    assert "lun0, lun2 have paths of priority 50 only, lun1 of 10" in fault.problem
+
+
+def test_lost_controller_explains_groups_that_are_not_active() -> None:
+    (fault,) = find_faults(print_maps({"lun0": (50,), "lun1": (10,)}, status="enabled"))
+    assert fault.kind == "one controller for all disks"
+    assert any("none of its path groups is active, although 2 paths are ready" in text for text in fault.consequences)
+
+
+def test_map_without_its_preferred_controller_is_reported() -> None:
+    (fault,) = find_faults(print_maps({"lun0": (50, 10), "lun1": (10,), "lun2": (50, 10)}))
+    assert (fault.kind, fault.location) == ("on alternate paths", "dm-11")
+    assert "its paths have priority 10 at most" in fault.problem
+    assert fault.consequences[0] == "dm-11: lun1 has 2 paths; others have 4"

@@ -53,7 +53,8 @@ def find_adapter_faults(device_name: str, host_tables: HostTables) -> Iterator[R
             f"{device_name} has one queue of at most {most_channels}: one processor handles all its packets",
             f"ethtool -L {device_name} combined {most_channels}",
         )  # fmt: skip
-    for name, (option, effect) in _OFFLOADS.items():
+    is_connected = host_tables.transport_modes.get(device_name) == "connected"  # IPoIB without offloads then
+    for name, (option, effect) in _OFFLOADS.items() if not is_connected else ():
         if values.get(f"feature {name}", "").startswith("off"):
             yield RouteFault(
                 "offload off", f"{device_name}: {name}", f"{name} of {device_name} is off: {effect}",

@@ -40,6 +40,7 @@ _NETWORKD_ATTRIBUTES = {"InitialCongestionWindow": "initcwnd", "InitialAdvertise
 # Options of routes in keyfiles that `_make_route` reads, or on which no packet depends.
 _KEYFILE_OPTIONS = ("weight", "table", "mtu", "type", "scope", "onlink")
 _TRUE, _FALSE = ("yes", "true", "1", "on"), ("no", "false", "0", "off")
+_LINK_SECTIONS = ("Link", "ethernet", "infiniband", "bond", "vlan")
 _UNCONFIGURED = ("disabled", "ignore")
 _MANUAL_POLICIES = ("manual", "down", "always-down")
 _LNET_LINE_PATTERN = re.compile(r"^[ \t]*net\s+(\S+)\s+hops\s+(-?\d+)\s+gw\s+(\S+)\s+(up|down)", re.MULTILINE)
@@ -56,9 +57,9 @@ def parse_network_configuration(file_text: str, file_name: str) -> HostTables:
     """The tables in a file; `file_name` is for messages. Raises UserError."""
     try:
         if _NETWORKD_PATTERN.search(file_text):
-            return _parse_networkd_file(file_text, file_name)
+            return _add_link_settings(_parse_networkd_file(file_text, file_name), file_text)
         if _KEYFILE_PATTERN.search(file_text):
-            return _parse_keyfile(file_text, file_name)
+            return _add_link_settings(_parse_keyfile(file_text, file_name), file_text)
         if _LNET_LINE_PATTERN.search(file_text):
             return HostTables(lnet_routes=tuple(_parse_lnet_lines(file_text, file_name)))
         return _parse_yaml_file(file_text, file_name)
@@ -131,6 +132,25 @@ def _parse_networkd_file(file_text: str, file_name: str) -> HostTables:
         routes=tuple(routes) or None,
         formats=("networkd",),
         inactive_profiles=tuple(inactive_profiles),
+    )
+
+
+def _add_link_settings(host_tables: HostTables, file_text: str) -> HostTables:
+    """The tables with the MTU and the mode (IPoIB) that a file gives to its interface."""
+    device, mtu, mode = "", "", ""
+    for section, members in _iterate_ini_sections(file_text):
+        values = dict(members)
+        if section in ("Match", "connection"):
+            device = values.get("Name", values.get("interface-name", ""))
+        elif section in _LINK_SECTIONS:
+            mtu = values.get("MTUBytes", values.get("mtu", mtu))
+            mode = values.get("transport-mode", mode)
+    if not re.fullmatch(r"[^\s*?\[\]!]+", device):
+        return host_tables
+    return replace(
+        host_tables,
+        mtus={device: int(mtu)} if mtu.isdigit() and int(mtu) else {},  # 0: automatic
+        transport_modes={device: mode} if mode in ("datagram", "connected") else {},
     )
 
 

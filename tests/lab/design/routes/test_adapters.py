@@ -9,6 +9,9 @@ import pytest
 from dual_stack_host import check_outputs, print_server_outputs
 
 from sonde.design.routes.adapter_outputs import parse_ethtool_outputs
+from sonde.design.routes.check_adapters import find_adapter_faults
+from sonde.design.routes.faults import RouteFault
+from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.table_reader import parse_host_tables
 
 ETHTOOL = """Settings for eth2:
@@ -131,6 +134,15 @@ def test_fault_of_an_infiniband_port_is_reported(tmp_path: Path, old: str, new: 
     outputs = print_server_outputs() | {"ibstat": IBSTAT.replace(old, new, 1)}
     (fault,) = check_outputs(tmp_path, outputs).faults
     assert (fault.kind, fault.location) == (fault_kind, "mlx5_0 port 1")
+
+
+def test_connected_ipoib_needs_no_offloads() -> None:
+    values = parse_ethtool_outputs(ETHTOOL.replace("tcp-segmentation-offload: on", "tcp-segmentation-offload: off"))
+    modes = [HostTables(adapters=values, transport_modes={"eth2": mode}) for mode in ("datagram", "connected")]
+    faults = [
+        [item for item in find_adapter_faults("eth2", tables) if isinstance(item, RouteFault)] for tables in modes
+    ]
+    assert [len(each) for each in faults] == [1, 0]
 
 
 def test_values_of_ethtool_are_read_by_device() -> None:

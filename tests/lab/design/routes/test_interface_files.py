@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from dual_stack_host import LNET_EXPORT, check_outputs, print_server_outputs
+from dual_stack_host import LNET_EXPORT, check_outputs, make_files_of_format, print_server_outputs
 
 from sonde.design.routes.table_reader import parse_host_tables
 
@@ -49,6 +49,22 @@ def test_file_of_an_interface_is_compared(
     assert check_outputs(tmp_path / "right", outputs | {name: text}).faults == ()
     (fault,) = check_outputs(tmp_path / "wrong", outputs | {name: text.replace(old, new)}).faults
     assert (fault.kind, fault.location) == (fault_kind, f"{location} in the configuration files")
+
+
+@pytest.mark.parametrize(
+    ("file_format", "name", "old", "line"),
+    [
+        ("networkmanager", "bond0.nmconnection", "[ipv4]", "[ethernet]\nmtu={mtu}\n\n[ipv4]"),
+        ("networkd", "routes-4.conf", "[Rout", "[Match]\nName=bond0\n\n[Link]\nMTUBytes={mtu}\n\n[Rout"),
+    ],
+)
+def test_mtu_in_a_file_of_routes_is_compared(tmp_path: Path, file_format: str, name: str, old: str, line: str) -> None:
+    files = {file.rpartition("/")[2]: text for file, text in make_files_of_format(file_format).items()}
+    assert old in files[name]
+    for mtu, kinds in (("9000", set()), ("1500", {"MTU mismatch"})):
+        changed = files | {name: files[name].replace(old, line.format(mtu=mtu), 1)}
+        faults = check_outputs(tmp_path / mtu, print_server_outputs() | changed).faults
+        assert {fault.kind for fault in faults} == kinds
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,9 @@ namespace sonde::simulate {
 namespace {
 
 constexpr std::uint64_t request_bytes = 1U << 20U;
+/// 512 clients with eight requests each. Without a limit the queue of a target that is slower than their load grows
+/// forever, and each request of the run waits longer than all before it.
+constexpr std::size_t max_requests_in_flight = 4096;
 constexpr Time longest_replay = 10'000'000'000;  ///< ns; queues forget what was earlier
 
 }  // namespace
@@ -16,7 +19,8 @@ BackgroundLoad::BackgroundLoad(StorageServers& storage, Timeline& timeline)
     : storage_(storage),
       timeline_(timeline),
       is_planned_(storage.target_count(), false),
-      postponed_(storage.target_count(), no_time) {
+      postponed_(storage.target_count(), no_time),
+      request_ends_(storage.target_count()) {
 }
 
 void BackgroundLoad::set_share(double share) {
@@ -42,7 +46,13 @@ void BackgroundLoad::submit_one(std::uint32_t target, Time time) {
     request.offset = timeline_.random.integer_below(1U << 20U) << 20U;
     request.length = request_bytes;
     request.is_write = true;
-    storage_.submit_neighbor_request(target, request, time);
+    std::deque<Time>& ends = request_ends_[target];
+    while (!ends.empty() && ends.front() <= time) {
+        ends.pop_front();
+    }
+    if (ends.size() < max_requests_in_flight) {
+        ends.push_back(storage_.submit_neighbor_request(target, request, time));
+    }
 }
 
 void BackgroundLoad::submit_request(std::uint32_t target) {

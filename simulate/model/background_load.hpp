@@ -6,6 +6,7 @@
 #include "model/timeline.hpp"
 
 #include <cstdint>
+#include <deque>
 #include <vector>
 
 namespace sonde::simulate {
@@ -25,11 +26,13 @@ class BackgroundLoad {
  private:
     StorageServers& storage_;
     Timeline& timeline_;
+    /// Submits a request, unless the other users wait for as many as they can have in flight.
     void submit_one(std::uint32_t target, Time time);
     Time draw_gap(std::uint32_t target);
 
     std::vector<bool> is_planned_;  ///< by target: the event of the next request is pending
     std::vector<Time> postponed_;   ///< by target: when the next request is due that has no event; `never`: none
+    std::vector<std::deque<Time>> request_ends_;  ///< by target: when those in flight are done, first sent first
     double share_ = 0;
 };
 

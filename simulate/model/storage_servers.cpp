@@ -230,12 +230,13 @@ void StorageServers::trace_request(const StorageRequest& request) {
     ++histogram[std::min(pages, histogram.size() - 1)];
 }
 
-void StorageServers::submit_neighbor_request(std::uint32_t target_index, const MediaRequest& request, Time time) {
+Time StorageServers::submit_neighbor_request(std::uint32_t target_index, const MediaRequest& request, Time time) {
     StorageTarget& target = targets_[target_index];
-    serve_request(target, medium_of(target), request, time);
+    const ServiceTimes times = serve_request(target, medium_of(target), request, time);
     TargetCounters& counters = monitoring_.targets[target_index];
     counters.write_bytes.add(request.length);
     counters.neighbor_bytes += request.length;
+    return times.done;
 }
 
 void StorageServers::move_targets(int server, bool to_partner, Time recovered_at) {

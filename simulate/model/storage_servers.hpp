@@ -29,8 +29,8 @@ class StorageServers {
     void submit_to_media(StorageRequest& request, std::uint32_t request_index);
     /// Counts a completed request.
     void trace_request(const StorageRequest& request);
-    /// Submits a request of other users to a target, at a time that may have passed.
-    void submit_neighbor_request(std::uint32_t target, const MediaRequest& request, Time time);
+    /// Submits a request of other users to a target, at a time that may have passed. Returns when it is done.
+    Time submit_neighbor_request(std::uint32_t target, const MediaRequest& request, Time time);
 
     StorageTarget& target(std::uint32_t target_index) noexcept { return targets_[target_index]; }
     std::size_t target_count() const noexcept { return targets_.size(); }

@@ -125,6 +125,17 @@ TEST_CASE("noisy-neighbor: stream gets the rate not used by neighbors") {
     CHECK(800 * mib / to_seconds(bench.last_end() - before) == doctest::Approx(100e6).epsilon(0.001));
 }
 
+TEST_CASE("noisy-neighbor: overload of a slow target is limited") {
+    FaultBench bench(small_site(1, 1, 100e6));
+    bench.add(ModelCallKind::write, 0, 10);
+    bench.begin("slow-target t0 10x");
+    bench.begin("noisy-neighbor 80%");
+    bench.run();
+    // At most 4096 requests of others are before each of ours, at 10 MB/s.
+    CHECK(to_seconds(bench.last_end()) < 10 * 4097 * mib / 10e6);
+    CHECK(to_seconds(bench.last_end()) > 4096 * mib / 10e6);
+}
+
 TEST_CASE("noisy-neighbor: call waits for neighbors as in M/D/1") {
     SystemModel site = small_site(1, 1, 100e6);
     site.clients[0].call_cost = 200'000'000;  // so far apart that each finds the others as they are on average

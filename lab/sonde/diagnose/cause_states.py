@@ -3,8 +3,8 @@
 
 Two causes together are not simulated. On a small machine, 55 pairs of faults were: most rates are those of the slower
 cause alone (one bottleneck hides the other), some approach the product of both factors, and load by others beside a
-slow part falls below the product, because queues grow without bound. The mean is a share of the way from the slower
-cause to the product, and the error a share of that range.
+slow part falls below the product, because queues grow until all requests of the others wait. The mean is a share of the
+way from the slower cause to the product, and the error a share of that range.
 """
 
 from __future__ import annotations

@@ -168,7 +168,7 @@ def check_command(system: str, files: tuple[Path, ...], name: str, other_files: 
     if files:
         from sonde.design.routes.table_reader import read_host_sources
 
-        sources = read_host_sources(_list_files(files))
+        sources = read_host_sources(_list_files(files), required_files=files)
         tables, configured_tables = sources.live, sources.configured
     else:
         tables, configured_tables = _read_this_host(find_fabrics(machine)), None

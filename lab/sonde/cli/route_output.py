@@ -33,6 +33,7 @@ def print_route_check(route_check: RouteCheck, as_json: bool) -> None:
                 "not_given": list(route_check.unknown),
                 "not_compared": list(route_check.not_compared),
                 "not_examined": list(route_check.not_examined),
+                "not_understood": list(route_check.not_understood),
             }
         )
     else:
@@ -45,6 +46,8 @@ def _print_route_faults(route_check: RouteCheck) -> None:
         location = locations[0] if len(locations) == 1 else f"{locations[0]}, and {len(locations) - 1} more like it"
         console.print(f"{fault.kind}  {location}", style="bold red", soft_wrap=True)
         console.print(f"  {fault.problem}: {fault.remedy}.", soft_wrap=True, highlight=False)
+    for text in route_check.not_understood:
+        console.print(f"Not understood, so not compared: {text}", soft_wrap=True, highlight=False, markup=False)
     for text in route_check.not_compared if route_check.comparisons else ():
         console.print(f"Of the plan not compared: {text}.", soft_wrap=True, highlight=False, markup=False)
     if route_check.not_examined:

@@ -13,14 +13,16 @@ MAX_CONFIGURATION_BYTES = 1 << 20  # of a file that a person writes: sites, maps
 MAX_OUTPUT_BYTES = 64 << 20  # of saved output of a tool
 
 
-def read_limited_text(text_file: Path, max_bytes: int, decode_errors: str = "strict") -> str:
+def read_limited_text(
+    text_file: Path, max_bytes: int, decode_errors: str = "strict", newline: str | None = None
+) -> str:
     """The text of a file. Raises OSError, with EFBIG when there are more than `max_bytes` (a whole number of MiB), and
-    UnicodeDecodeError unless `decode_errors` is "replace"."""
+    UnicodeDecodeError unless `decode_errors` is "replace". `newline` is that of open(): "" leaves ends of lines."""
     with text_file.open("rb") as file:
         content = file.read(max_bytes + 1)  # a pipe or a device has no size to check before
     if len(content) > max_bytes:
         raise OSError(errno.EFBIG, f"it is larger than {max_bytes >> 20} MiB", str(text_file))
-    return io.TextIOWrapper(io.BytesIO(content), encoding="utf-8", errors=decode_errors).read()
+    return io.TextIOWrapper(io.BytesIO(content), encoding="utf-8", errors=decode_errors, newline=newline).read()
 
 
 def read_text_file(

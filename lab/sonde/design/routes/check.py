@@ -114,6 +114,8 @@ def _list_unknown_mtus(host_views: Sequence[HostView], host_tables: HostTables) 
 
 def _find_inactive_profiles(host_tables: HostTables) -> Iterator[RouteFault]:
     for profile in host_tables.inactive_profiles:
+        if profile.devices and not set(profile.devices) & set(host_tables.planned_devices):
+            continue  # an interface that no route of the plan needs
         yield RouteFault(
             "not applied at the start", f"{profile.origin}, {profile.option}", profile.effect, profile.remedy
         )

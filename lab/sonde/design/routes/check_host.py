@@ -75,25 +75,32 @@ def check_host(
             )
         )
     unused = [*(text for check in checks for text in check.not_examined), *unused]
-    lnet_extras = [*host_tables.lnet_extras, *list_unread_tunables(host_tables)]
-    extras = [f"{', '.join(lnet_extras)} of LNet"] if lnet_extras else []
     return RouteCheck(
         host_or_class,
-        add_setting_files(
+        not_understood=host_tables.unread_files,
+        faults=add_setting_files(
             [fault for check in checks for fault in check.faults],
             [tables for tables in (host_tables, configured_tables) if tables is not None],
         ),
-        tuple(unknown),
-        tuple(item for check in checks for item in check.comparisons),
-        tuple(text for check in checks for text in check.not_compared),
-        (
+        unknown=tuple(unknown),
+        comparisons=tuple(item for check in checks for item in check.comparisons),
+        not_compared=tuple(text for check in checks for text in check.not_compared),
+        not_examined=(
             *unused,
-            *extras,
-            *(f"{picture} (a picture)" for picture in host_tables.pictures),
+            *_list_unread_contents(host_tables),
             *(() if has_configuration else (_NO_CONFIGURATION,)),
             *_list_not_given(host_tables, other_tables),
             *_NEVER_EXAMINED,
         ),
+    )
+
+
+def _list_unread_contents(host_tables: HostTables) -> tuple[str, ...]:
+    """Members of LNet that no check reads, and pictures."""
+    lnet_extras = [*host_tables.lnet_extras, *list_unread_tunables(host_tables)]
+    return (
+        *([f"{', '.join(lnet_extras)} of LNet"] if lnet_extras else []),
+        *(f"{picture} (a picture)" for picture in host_tables.pictures),
     )
 
 

@@ -181,8 +181,8 @@ def _check_marked_lookup(
             "mark of several routers", rule.origin,
             f"packets with mark {router.mark} of {router.name} match this rule{mask}, whose table {rule.table} spreads"
             f" them over {', '.join(reached)}: a health check does not ask that router alone",
-            f"lead the mark into a table with {router.name} alone: ip rule add pref {router.preference} fwmark"
-            f" {router.mark} table {router.table}",
+            f"lead the mark into a table with {router.name} alone: {host_view.rule_command} add pref"
+            f" {router.preference} fwmark {router.mark} table {router.table}",
         )  # fmt: skip
     return None
 

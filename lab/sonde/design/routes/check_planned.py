@@ -57,10 +57,11 @@ def _compare_marks(
         ):  # fmt: skip
             yield RouteFault(
                 "mark without a rule", "rules",
-                f"no rule leads all packets with mark {rule.mark} into table {rule.table}, through {router.name}"
+                f"no rule of IPv{host_view.fabric.version} leads all packets with mark {rule.mark} into table"
+                f" {rule.table}, through {router.name}"
                 f"{describe_partial_rules(host_view, rules, rule.mark)}: sonde route watch and latency do not ask that"
                 " router",
-                f"ip rule add pref {rule.preference} fwmark {rule.mark} table {rule.table}",
+                f"{host_view.rule_command} add pref {rule.preference} fwmark {rule.mark} table {rule.table}",
             )  # fmt: skip
 
 

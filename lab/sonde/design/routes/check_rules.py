@@ -68,7 +68,7 @@ def find_table_faults(host_views: Sequence[HostView], host_tables: HostTables) -
 def _describe_unused_tables(host_views: Sequence[HostView], tables: Sequence[str]) -> RouteFault:
     """One fault for all tables without a rule: what removes the rules removes them together."""
     rules = [
-        f"ip rule add pref {router.preference} fwmark {router.mark} table {router.table}"
+        f"{host_views[0].rule_command} add pref {router.preference} fwmark {router.mark} table {router.table}"
         for router in _map_routers_by_gateway(host_views).values()
         if str(router.table) in tables
     ]

@@ -12,13 +12,13 @@ import yaml
 
 from sonde.design.routes.host_tables import (
     HostTables,
-    InactiveProfile,
     ObservedHop,
     ObservedRoute,
     ObservedRule,
     find_ip_version,
     get_routing_table_name,
 )
+from sonde.design.routes.inactive_profile import InactiveProfile
 from sonde.design.routes.ip_lines import parse_rule_line
 from sonde.design.routes.lnet_export import read_lnet_export
 from sonde.design.routes.lnet_records import LnetRoute
@@ -29,7 +29,7 @@ _YAML_PATTERN = re.compile(
     r"^(routes?|route-rules|net|peer|global|routing):|^- (name|hosts):|^[ \t]*- net:", re.MULTILINE
 )
 _NETWORKD_PATTERN = re.compile(r"^\[(Route|RoutingPolicyRule)\]", re.MULTILINE)
-_KEYFILE_PATTERN = re.compile(r"^\[(ipv4|ipv6)\]", re.MULTILINE)
+_KEYFILE_PATTERN = re.compile(r"^\[(ipv4|ipv6|connection)\]", re.MULTILINE)
 # Families of rules; other values, as "both", are for all versions.
 _RULE_FAMILIES = {"ipv4": 4, "ipv6": 6}
 _NETWORKD_SELECTORS = {"TypeOfService": "tos", "OutgoingInterface": "oif", "SourcePort": "sport",
@@ -69,7 +69,7 @@ def parse_network_configuration(file_text: str, file_name: str) -> HostTables:
         ) from (None)
 
 
-def _iterate_ini_sections(file_text: str) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+def iterate_ini_sections(file_text: str) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     """Sections of an INI file with their members; sections and members may occur several times."""
     section, members = "", list[tuple[str, str]]()
     for line in file_text.splitlines():
@@ -85,10 +85,10 @@ def _iterate_ini_sections(file_text: str) -> Iterator[tuple[str, list[tuple[str,
 def _parse_networkd_file(file_text: str, file_name: str) -> HostTables:
     rules, routes, matched_device = [], [], ""
     inactive_profiles: list[InactiveProfile] = []
-    for number, (section, members) in enumerate(_iterate_ini_sections(file_text)):
+    for number, (section, members) in enumerate(iterate_ini_sections(file_text)):
         origin, values = f"{file_name}, section {number}", dict(members)
         if section == "Link":
-            inactive_profiles += _list_inactive_profiles(values, file_name)
+            inactive_profiles += list_inactive_profiles(values, file_name)
         if section == "Match" and re.fullmatch(r"[^\s*?\[\]!]+", values.get("Name", "")):
             matched_device = values["Name"]
         if section == "RoutingPolicyRule":
@@ -103,7 +103,7 @@ def _parse_networkd_file(file_text: str, file_name: str) -> HostTables:
                     destination=values.get("To", "all"),
                     action=values.get("Type", "lookup"),
                     mask=int(mask, 0) if mask else 0xFFFFFFFF,
-                    version=_RULE_FAMILIES.get(values.get("Family", "")),
+                    version=_find_networkd_version(values),
                     interface=values.get("IncomingInterface", ""),
                     inverted=values.get("InvertRule", "").lower() in _TRUE,
                     suppressed_prefix=int(values["SuppressPrefixLength"]) if "SuppressPrefixLength" in values else None,
@@ -138,7 +138,7 @@ def _parse_networkd_file(file_text: str, file_name: str) -> HostTables:
 def _add_link_settings(host_tables: HostTables, file_text: str) -> HostTables:
     """The tables with the MTU and the mode (IPoIB) that a file gives to its interface."""
     device, mtu, mode = "", "", ""
-    for section, members in _iterate_ini_sections(file_text):
+    for section, members in iterate_ini_sections(file_text):
         values = dict(members)
         if section in ("Match", "connection"):
             device = values.get("Name", values.get("interface-name", ""))
@@ -154,7 +154,16 @@ def _add_link_settings(host_tables: HostTables, file_text: str) -> HostTables:
     )
 
 
-def _list_inactive_profiles(link_values: Mapping[str, str], file_name: str) -> Iterator[InactiveProfile]:
+def _find_networkd_version(rule_values: Mapping[str, str]) -> int | None:
+    """The IP version of a rule: without Family= that of its addresses, and without these IPv4 (systemd.network(5));
+    None for both."""
+    if family := rule_values.get("Family", ""):
+        return _RULE_FAMILIES.get(family)
+    addresses = (rule_values[member] for member in ("To", "From") if member in rule_values)
+    return next((version for address in addresses if (version := find_ip_version(address))), 4)
+
+
+def list_inactive_profiles(link_values: Mapping[str, str], file_name: str) -> Iterator[InactiveProfile]:
     """Reasons in the section Link why the file is not used at the start."""
     effect = "systemd-networkd does not {} at the start of the host, and then there are none of its routes"
     if (text := link_values.get("Unmanaged", "no")).lower() in _TRUE:
@@ -200,7 +209,7 @@ def _parse_keyfile(file_text: str, file_name: str) -> HostTables:
     rules, parts = [], []
     device = ""
     inactive_profiles: list[InactiveProfile] = []
-    for section, members in _iterate_ini_sections(file_text):
+    for section, members in iterate_ini_sections(file_text):
         values = dict(members)
         inactive_profiles += _list_inactive_parts(section, values, file_name)
         if section == "connection":
@@ -220,6 +229,9 @@ def _parse_keyfile(file_text: str, file_name: str) -> HostTables:
                 parts.append(replace(route, attributes=attributes))
             elif re.fullmatch(r"routing-rule\d+", member):
                 rules.append(_parse_keyfile_rule(value, origin, _RULE_FAMILIES[section]))
+    if not (rules or parts):
+        devices = (device,) if device else ()
+        inactive_profiles = [replace(profile, devices=devices) for profile in inactive_profiles]
     routes = tuple(_join_routes_into_multipath(parts)) or None
     return HostTables(
         rules=tuple(rules) or None,

@@ -24,7 +24,7 @@ class RouteFault:
 class RouteCheck:
     """The faults of one host, which of its tables and settings the check did not get, what it compared, and the options
     of the plan that it did not compare, with the reasons. `not_examined` names what no check reads or what was given in
-    vain."""
+    vain, `not_understood` the files of a folder that could not be read, with the reasons."""
 
     host: str
     faults: tuple[RouteFault, ...]
@@ -32,6 +32,7 @@ class RouteCheck:
     comparisons: tuple[CheckedItem, ...]
     not_compared: tuple[str, ...] = ()
     not_examined: tuple[str, ...] = ()
+    not_understood: tuple[str, ...] = ()
 
 
 def list_unknown(host_tables: HostTables, versions: Sequence[int] = ()) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from sonde.design.routes.adapter_outputs import InfiniBandPort
 from sonde.design.routes.firewall_rules import Firewall
+from sonde.design.routes.inactive_profile import InactiveProfile
 from sonde.design.routes.lnet_records import LnetInterface, LnetPeer, LnetRoute
 from sonde.design.routes.security_policies import SecurityPolicy
 
@@ -159,16 +160,6 @@ class HostName:
 
 
 @dataclass(frozen=True)
-class InactiveProfile:
-    """A configuration file whose option keeps its manager from applying it at the start of the host."""
-
-    origin: str
-    option: str
-    effect: str
-    remedy: str
-
-
-@dataclass(frozen=True)
 class HostTables:
     """Everything that is known of one host. None: unknown."""
 
@@ -204,6 +195,7 @@ class HostTables:
     firewalls: tuple[Firewall, ...] = ()
     host_names: tuple[HostName, ...] = ()  # of /etc/hosts
     pictures: tuple[str, ...] = ()  # names of files that hold a picture of a plan, so no tables
+    unread_files: tuple[str, ...] = ()  # names of files that were not understood, with the reasons
 
     @property
     def devices(self) -> tuple[str, ...]:
@@ -271,6 +263,7 @@ class HostTables:
             firewalls=tuple(dict.fromkeys((*self.firewalls, *other_tables.firewalls))),
             host_names=(*self.host_names, *other_tables.host_names),
             pictures=tuple(dict.fromkeys((*self.pictures, *other_tables.pictures))),
+            unread_files=tuple(dict.fromkeys((*self.unread_files, *other_tables.unread_files))),
         )
 
     def list_devices_with_address(self, address: str, devices: Collection[str]) -> tuple[str, ...]:

@@ -33,6 +33,11 @@ class HostView:
         """The routers by their address on the other side."""
         return self._map_routers(self.other_side)
 
+    @property
+    def rule_command(self) -> str:
+        """The command for rules, which has to name IPv6."""
+        return "ip -6 rule" if self.fabric.version == 6 else "ip rule"
+
     def _map_routers(self, side: FabricSide) -> dict[str, FabricRouter]:
         indices = map_gateways_to_router_index(self.fabric, side)
         return {address: self.fabric.routers[index] for address, index in indices.items()}

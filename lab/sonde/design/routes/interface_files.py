@@ -7,11 +7,14 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from dataclasses import replace
 
-from sonde.design.routes.host_tables import HostTables, InactiveProfile, LinkDetails
+from sonde.design.routes.configuration_reader import iterate_ini_sections, list_inactive_profiles
+from sonde.design.routes.host_tables import HostTables, LinkDetails
+from sonde.design.routes.inactive_profile import InactiveProfile
 
 _NETWORK_SCRIPT_PATTERN = re.compile(r"^(?:DEVICE|ONBOOT|BOOTPROTO)=", re.MULTILINE)
-_NETWORKD_PATTERN = re.compile(r"^\[(?:Match|NetDev)\]\s*$", re.MULTILINE)
+_NETWORKD_PATTERN = re.compile(r"^\[(?:Match|NetDev|Network|Link|Address)\]\s*$", re.MULTILINE)
 _MODULE_PATTERN = re.compile(r"^(?:options|alias|blacklist|install|softdep)\s+\w", re.MULTILINE)
 _LNET_MODULES = ("lnet", "ko2iblnd", "ksocklnd", "kfilnd", "ptlrpc")
 _FALSE = ("no", "false", "0", "off")
@@ -40,7 +43,19 @@ def parse_interface_file(file_text: str, file_name: str) -> HostTables:
         return _parse_network_script(file_text, file_name)
     names = re.findall(r"^Name=([^\s*?\[\]!]+)\s*$", file_text, re.MULTILINE)
     mtu = re.search(r"^MTUBytes=(\d+)\s*$", file_text, re.MULTILINE)
-    return HostTables(mtus=dict.fromkeys(names[:1], int(mtu[1])) if mtu else {}, formats=("networkd",))
+    return HostTables(
+        mtus=dict.fromkeys(names[:1], int(mtu[1])) if mtu else {},
+        inactive_profiles=tuple(_list_unmanaged_links(file_text, file_name)),
+        formats=("networkd",),
+    )
+
+
+def _list_unmanaged_links(file_text: str, file_name: str) -> Iterator[InactiveProfile]:
+    """Reasons why networkd does not bring up the interfaces that a file of it names."""
+    sections = {section: dict(members) for section, members in iterate_ini_sections(file_text)}
+    devices = tuple(sections.get("Match", {}).get("Name", "").split())
+    for profile in list_inactive_profiles(sections.get("Link", {}), file_name) if devices else ():
+        yield replace(profile, devices=devices)
 
 
 def _read_module_options(file_text: str, file_name: str) -> Iterator[tuple[tuple[str, str, str], str]]:
@@ -60,7 +75,7 @@ def _parse_network_script(file_text: str, file_name: str) -> HostTables:
     profiles = [
         InactiveProfile(
             file_name, f"ONBOOT={values['ONBOOT']}", f"the network service does not bring {device} up at the start",
-            "write ONBOOT=yes",
+            "write ONBOOT=yes", (device,),
         )
     ] if values.get("ONBOOT", "").lower() in _FALSE else []  # fmt: skip
     modes = {"yes": "connected", "no": "datagram"}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
@@ -34,6 +34,7 @@ from sonde.design.routes.host_tables import (
     is_kernel_listing,
     set_versions_of_listings,
 )
+from sonde.design.routes.inactive_profile import InactiveProfile
 from sonde.design.routes.interface_files import is_interface_file, parse_interface_file
 from sonde.design.routes.ip_lines import find_next_hop_types, parse_neighbor_line, parse_route_line, parse_rule_line
 from sonde.design.routes.json_tables import parse_json_tables
@@ -51,7 +52,7 @@ _IP_PROGRAMS = ("ip", "/sbin/ip", "/usr/sbin/ip", "/bin/ip", "/usr/bin/ip")
 _NEXT_HOP_OBJECT_PATTERN = re.compile(r"\s+nh_info |id \d+ (via|dev|group|blackhole|encap)\b")
 # Lines of sysctl.d: an assignment, also to several settings (*), or a setting that those leave out (-NAME).
 _SYSCTL_LINE_PATTERN = re.compile(r"-?[\w.\-/*]+\s*=|-[\w.\-/]+\s*$")
-_SYSCTL_FILE_PATTERN = re.compile(r"^-?[\w.\-/*]+\s*=", re.MULTILINE)
+_SYSCTL_FILE_PATTERN = re.compile(r"^-?\w+[./][\w.\-/*]+\s*=", re.MULTILINE)
 _UNKNOWN_KIND = "holds no rule, route, address, neighbor, sysctl or kernel option; give saved output of ip, sysctl or"
 
 
@@ -82,25 +83,27 @@ class HostSources:
 def read_host_tables(table_files: Iterable[Path]) -> HostTables:
     """All files together; the content of each file shows which kind it is. Raises UserError for a file of no known
     kind."""
-    return _merge_all([parse_host_tables(_read_text(file), file.name) for file in table_files])
+    return _merge_all([_read_file(file) for file in table_files])
 
 
-def read_host_sources(table_files: Iterable[Path]) -> HostSources:
+def read_host_sources(table_files: Iterable[Path], required_files: Collection[Path] | None = None) -> HostSources:
     """Returns the tables in outputs of programs, and those in configuration files; if only the latter are given, they
     are used for both.
 
     Assignments in a file *.conf are configuration if another file has output of sysctl, and LNet without states if
-    another file has output of lnetctl. The names of *.conf files tell their order, as at the start. Raises UserError.
+    another file has output of lnetctl. The names of *.conf files tell their order, as at the start.
+
+    Raises UserError for one of the `required_files` (None: all) that is not understood, and when no file is.
     """
     live: list[HostTables] = []
     configured: list[HostTables] = []
     assignments: list[tuple[str, HostTables]] = []
     lnet_files: list[HostTables] = []
-    pictures: list[HostTables] = []
-    for file in table_files:
-        tables = parse_host_tables(_read_text(file), file.name)
+    others: list[HostTables] = []
+    all_tables, unread = _read_files(table_files, required_files)
+    for file, tables in all_tables:
         if tables.pictures:
-            pictures.append(tables)
+            others.append(tables)
         elif tables.has_lnet and not tables.has_lnet_states:
             lnet_files.append(tables)
         elif tables.formats:
@@ -114,16 +117,62 @@ def read_host_sources(table_files: Iterable[Path]) -> HostSources:
                 live.append(tables)
     (configured if any(tables.has_lnet for tables in live) else live).extend(lnet_files)
     ordered_assignments = [tables for _, tables in sorted(assignments, key=lambda item: item[0])]
+    others.append(HostTables(unread_files=unread))
     if not live:
-        return HostSources(_merge_all([*configured, *ordered_assignments, *pictures]))
+        return HostSources(_merge_all([*configured, *ordered_assignments, *others]))
     has_sysctl_output = any(tables.settings is not None for tables in live)
     (configured if has_sysctl_output else live).extend(ordered_assignments)
-    return HostSources(_merge_all([*live, *pictures]), _merge_all(configured) if configured else None)
+    return HostSources(_merge_all([*live, *others]), _merge_all(configured) if configured else None)
+
+
+def _read_files(
+    table_files: Iterable[Path], required_files: Collection[Path] | None
+) -> tuple[list[tuple[Path, HostTables]], tuple[str, ...]]:
+    """The tables of each file, and the reasons why files were not understood. Raises UserError for required files
+    (None: all) and when no file is understood."""
+    all_tables: list[tuple[Path, HostTables]] = []
+    reasons: list[str] = []
+    for file in table_files:
+        try:
+            all_tables.append((file, _read_file(file)))
+        except UserError as reason:
+            if required_files is None or file in required_files:
+                raise
+            reasons.append(str(reason))
+    if reasons and not all_tables:
+        raise UserError(reasons[0])
+    return all_tables, tuple(reasons)
+
+
+def _read_file(table_file: Path) -> HostTables:
+    """The tables of one file; of one with line ends of Windows the reason why its program refuses it, if it does."""
+    text = _read_text(table_file)
+    has_carriage_returns = any(line.endswith("\r") and _has_content(line) for line in text.split("\n"))
+    tables = parse_host_tables(text.replace("\r\n", "\n").replace("\r", "\n"), table_file.name)
+    if not has_carriage_returns or (effect := _describe_refused_lines(tables)) is None:
+        return tables
+    profile = InactiveProfile(
+        table_file.name, "line ends of Windows", effect, f"sed -i 's/\\r$//' {shlex.quote(table_file.name)}"
+    )
+    return replace(tables, inactive_profiles=(*tables.inactive_profiles, profile))
+
+
+def _describe_refused_lines(tables: HostTables) -> str | None:
+    """The effect of carriage returns at the ends of lines; None where the program that reads the file takes them for
+    white space, as systemd, NetworkManager, sysctl and readers of YAML do."""
+    if tables.formats == ("iproute2",):
+        return "the shell hands CR to ip as part of the last argument, and ip refuses that"
+    if tables.formats != ("network-scripts",):
+        return None
+    if tables.rules or tables.routes:
+        lost = "rules" if tables.rules else "routes"
+        return f"ip refuses its lines, whose last arguments end in CR, and then there are none of its {lost}"
+    return "the values of its variables end in CR, and the interface is not configured"
 
 
 def _read_text(table_file: Path) -> str:
     try:
-        return read_limited_text(table_file, MAX_OUTPUT_BYTES)
+        return read_limited_text(table_file, MAX_OUTPUT_BYTES, newline="")
     except (OSError, UnicodeDecodeError) as reason:
         raise UserError(
             f"{table_file} cannot be read ({reason}); give saved output of ip, sysctl or a kernel .config."

@@ -16,8 +16,9 @@ from sonde.model.system import System
 from sonde.model.system.index import PartItem
 from sonde.model.system.storage import Drive, Lun, RaidGroup, Slice, Volume
 
-# Space that md keeps at most at the start of each drive for its metadata and for reshapes.
-_MD_OFFSET = 128 * MIB
+# Space on each drive before the data of md, at most: 128 MiB for reshapes, superblock and bitmap, up to a whole MiB
+# (validate_geometry1 in super1.c of mdadm). Some versions of mdadm take 128 MiB.
+MD_RESERVE = 129 * MIB
 _LEGACY_PATTERN = re.compile(r"(/dev/dsk/|/hw/disk/)?pm\d")
 
 
@@ -172,7 +173,7 @@ def compute_partition_size(system: System, disk_id: str, slice_id: str) -> int |
     if size is None or start is None or disk_size is None or getattr(table, "size", None) is not None:
         return size if start is not None else None
     is_group = system.get_part(disk_id).kind == "raid_groups"
-    reserved = TABLE_AT_END + (_MD_OFFSET * len(system.find_references(disk_id, "drives")) if is_group else 0)
+    reserved = TABLE_AT_END + (MD_RESERVE * len(system.find_references(disk_id, "drives")) if is_group else 0)
     size = min(size, disk_size - reserved - start) // MIB * MIB
     if size <= 0:
         raise UserError(f"{slice_id} begins at the end of {disk_id}; reduce the slices before it.")

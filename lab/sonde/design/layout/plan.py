@@ -13,6 +13,7 @@ from typing import Any
 import tomli_w
 
 from sonde.design.grammar import check_names
+from sonde.design.layout.block_devices import MD_RESERVE
 from sonde.design.layout.candidates import Candidate
 from sonde.design.layout.file_system_layout import FileSystemLayout, compute_all_layouts, compute_layout
 from sonde.design.layout.geometry import MIB, Geometry, compute_slice_alignment
@@ -34,8 +35,6 @@ from sonde.model.system.storage import Lun, RaidGroup
 from sonde.model.system.system_document import convert_system_to_document
 from sonde.model.units import parse_bytes
 
-# Space on each drive for metadata and bitmap of md, at most.
-MD_RESERVE = 128 * MIB
 EXTENT_BYTES = 4 * MIB  # of LVM, unless the stripe unit is larger
 _SYSTEM_FILE_HEAD = "# Written by sonde layout plan; sonde layout check reads it with --plan.\n"
 _RESERVE = {"LVM": MIB, "md": MD_RESERVE}
@@ -184,7 +183,7 @@ class _PlanWriter:
             "segment": f"{candidate.device.stripe_unit_bytes} "
             "B", "drives": list(table.drives), "device": f"/dev/md/{candidate.id}",
             "usable": {"value": f"{usable // step * step} B",
-                       "note": "data drives less 128 MiB each for metadata, in whole stripes"},
+                       "note": "data drives less 129 MiB each for metadata, in whole stripes"},
         } | ({"spares": spare} if spare and table.level != "0" else {}))  # fmt: skip
 
         self.spare_uses.update(spare)

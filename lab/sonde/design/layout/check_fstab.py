@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 
 from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.check_fstab_sources import find_source_faults
 from sonde.design.layout.check_inactive_arrays import list_inactive_arrays
 from sonde.design.layout.check_volumes import list_inactive_volumes
 from sonde.design.layout.faults import LayoutFault
@@ -42,7 +43,6 @@ def find_fstab_faults(
         if entry.kind not in _LOCAL_KINDS or not entry.mount_point.startswith("/") or "noauto" in entry.options:
             continue
         yield CheckedItem("the line of fstab", entry.mount_point)
-        yield from _check_source(observed_storage, entry)
         if not _find_devices(observed_storage, entry) and _shows_sources(observed_storage, entry):
             arrays = [array.name for array in list_inactive_arrays(observed_storage)]
             inactive = ", ".join([*arrays, *list_inactive_volumes(observed_storage)])
@@ -56,7 +56,9 @@ def find_fstab_faults(
             )  # fmt: skip
         elif counts[entry.mount_point] == 1:
             yield from _compare_options(observed_storage, entry)
-        yield from _check_kind(observed_storage, entry)
+        unstable_names = list(_check_source(observed_storage, entry))
+        source_faults = unstable_names or list(find_source_faults(observed_storage, entry))
+        yield from source_faults or _check_kind(observed_storage, entry)
     yield from _find_absent_swap(observed_storage)
 
 

@@ -55,6 +55,21 @@ def test_name_of_the_kernel_in_fstab_is_reported(source: str) -> None:
     assert f"fstab mounts {source}" in fault.problem
 
 
+def test_line_of_another_device_than_the_mount_is_reported() -> None:
+    (fault,) = find_faults(FSTAB.replace("UUID=2222-ext4 /home     ext4", "UUID=1111-xfs /home ext4"))
+    assert (fault.kind, fault.location) == ("fstab names another device", "/home")
+    assert fault.problem == "fstab mounts UUID=1111-xfs, which is md5; mounted now is md6"
+
+
+@pytest.mark.parametrize(("name", "problems"), [
+    ("scratch", []), ("scrach", ["fstab mounts /dev/disk/by-label/scrach, which no device has"])])  # fmt: skip
+def test_link_that_does_not_exist_is_reported(name: str, problems: list[str]) -> None:
+    fstab = FSTAB.replace("UUID=1111-xfs", f"/dev/disk/by-label/{name}")
+    links = "/dev/disk/by-label/scratch ../../md5\n"
+    faults = check_outputs(make_server_outputs() | {"fstab": fstab, "links": links}).faults
+    assert [fault.problem for fault in faults] == problems
+
+
 def test_path_in_fstab_is_reported_with_its_map() -> None:
     (fault,) = find_faults(FSTAB.replace("UUID=1111-xfs", "/dev/sdaa"))
     assert "fstab mounts /dev/sdaa, one path of mpatha" in fault.problem

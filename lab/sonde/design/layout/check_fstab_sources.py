@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares the device that a line of fstab names with the one that is mounted there now."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from sonde.design.layout.faults import LayoutFault
+from sonde.design.layout.live.observations import FstabEntry, ObservedDisk, ObservedStorage
+
+_LABELS = {"UUID": "fs_uuid", "LABEL": "fs_label", "PARTLABEL": "partlabel"}
+_MOUNTED_KINDS = ("xfs", "ext2", "ext3", "ext4")  # others are parts of arrays and volumes: another fault of the line
+# Names of devices that only links give, in folders that the collector lists completely.
+_LINK_PATTERN = re.compile(r"(/dev/mapper/|/dev/disk/by-[a-z]+/).+")
+
+
+def find_source_faults(observed_storage: ObservedStorage, entry: FstabEntry) -> Iterator[LayoutFault]:
+    """A line whose device is known, and another one is mounted; and a name below /dev that no device has."""
+    devices = _list_named_devices(observed_storage, entry.source)
+    mounted = [disk for each in observed_storage.file_systems
+               if each.location == entry.mount_point and each.options and each.kind == entry.kind
+               for disk in _list_named_devices(observed_storage, each.device)]  # fmt: skip
+    names = {disk.name for disk in devices}
+    is_part = "=" in entry.source and any(
+        disk.settings.get("fs_kind", entry.kind) not in _MOUNTED_KINDS for disk in devices
+    )
+    if devices and mounted and not is_part and not names & {disk.name for disk in mounted}:
+        yield LayoutFault(
+            "fstab names another device", entry.mount_point,
+            f"fstab mounts {entry.source}, which is {_describe_disk(devices[0])}; mounted now is"
+            f" {_describe_disk(mounted[0])}",
+            "after the next start of the machine programs find other files there",
+            "look which of both belongs there, and correct the line or the mount",
+        )  # fmt: skip
+    folder = _LINK_PATTERN.fullmatch(entry.source)
+    if folder is not None and not devices and _shows_folder(observed_storage, folder[1]):
+        yield LayoutFault(
+            "fstab names no device", entry.mount_point, f"fstab mounts {entry.source}, which no device has",
+            "the next start of the machine stops, or goes on without it",
+            f"write the name that exists{f' ({_describe_disk(mounted[0])} is mounted now)' if mounted else ''}, or the"
+            " UUID that blkid prints, into fstab",
+        )  # fmt: skip
+
+
+def _describe_disk(disk: ObservedDisk) -> str:
+    name = disk.settings.get("name", "")
+    return f"{disk.name} ({name})" if name and name != disk.name else disk.name
+
+
+def _list_named_devices(observed_storage: ObservedStorage, source: str) -> list[ObservedDisk]:
+    """The devices with a UUID or label, or with a name below /dev."""
+    kind, _, value = source.partition("=")
+    disks = observed_storage.disks.values()
+    if kind in _LABELS:
+        text = value.strip("\"'").lower()
+        return [disk for disk in disks if text and disk.settings.get(_LABELS[kind], "").lower() == text]
+    name = re.sub(r"^/dev/(?:mapper/)?", "", source) if source.startswith("/dev/") else ""
+    return [disk for disk in disks if name and (
+        name in (disk.name, disk.settings.get("name")) or source in disk.settings.get("links", "").split()
+    )]  # fmt: skip
+
+
+def _shows_folder(observed_storage: ObservedStorage, folder: str) -> bool:
+    """Whether an output shows links in a folder of /dev."""
+    return any(link.startswith(folder) for disk in observed_storage.disks.values()
+               for link in disk.settings.get("links", "").split())  # fmt: skip

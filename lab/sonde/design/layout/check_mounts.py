@@ -71,13 +71,7 @@ def find_mount_faults(
             "all inodes are in the first TiB: creates wait for few groups, and it is full before the rest",
             "mount it with inode64",
         )  # fmt: skip
-    if stops := [option for option in ("shutdown", "emergency_ro") if option in file_system.options]:
-        yield LayoutFault(
-            "file system stopped", file_system.location, f"it has stopped after an error (mount option {stops[0]})",
-            "every request fails" if stops[0] == "shutdown" else "every write fails",
-            f"look at the log of the kernel and at its disks; umount {file_system.location}, check it"
-            f" ({'xfs_repair' if file_system.kind == 'xfs' else 'e2fsck'}), then mount it again",
-        )  # fmt: skip
+    yield from _check_stop(file_system)
     yield from _check_mounted_stripe(file_system)
     yield from _check_preallocation(file_system)
     yield from _check_log_buffers(file_system)
@@ -147,6 +141,19 @@ def _check_mounted_stripe(file_system: ObservedFileSystem) -> Iterator[LayoutFau
                 "allocations do not begin at stripes",
                 f"mount it without {name}=, or with {name}={stored_size // step}", ("stripe",),
             )  # fmt: skip
+
+
+def _check_stop(file_system: ObservedFileSystem) -> Iterator[LayoutFault]:
+    """A file system that stopped after an error, by its mount options or by what df reports of it."""
+    stops = [f"mount option {option}" for option in ("shutdown", "emergency_ro") if option in file_system.options]
+    stops += [f"df: {error}" for error in [file_system.facts.get("df_error", "")] if error]
+    if stops:
+        yield LayoutFault(
+            "file system stopped", file_system.location, f"it has stopped after an error ({stops[0]})",
+            "every write fails" if "emergency_ro" in stops[0] else "every request fails",
+            f"look at the log of the kernel and at its disks; umount {file_system.location}, check it"
+            f" ({'xfs_repair' if file_system.kind == 'xfs' else 'e2fsck'}), then mount it again",
+        )  # fmt: skip
 
 
 def _check_preallocation(file_system: ObservedFileSystem) -> Iterator[LayoutFault]:

@@ -42,6 +42,13 @@ def test_state_is_reported_with_its_remedy(kind: str, location: str, text: str, 
     assert text in fault.remedy
 
 
+def test_mount_that_df_cannot_read_is_reported() -> None:
+    table = "Filesystem Type Inodes IUsed IFree IUse% Mounted on\n/dev/md6 ext4 900 100 800 12% /home\n"
+    faults = find_faults(make_server_outputs() | {"df": f"df: /scratch: Input/output error\n{table}"})
+    assert [(fault.kind, fault.location) for fault in faults] == [("file system stopped", "/scratch")]
+    assert "df: Input/output error" in faults[0].problem
+
+
 def test_array_that_mdstat_shows_as_read_only_is_reported() -> None:
     faults = find_faults({"mdstat": MDSTAT} | make_server_outputs())
     assert [(fault.kind, fault.location) for fault in faults] == [("array read-only", "md5")]

@@ -105,9 +105,14 @@ def read_fstab(output_text: str, output_origin: str) -> ObservedStorage:
 def read_df_inodes(output_text: str, output_origin: str) -> ObservedStorage:
     """Parses df -i, also with -T: inodes of each mounted file system, all of them and those in use."""
     rows = _DF_ROW_PATTERN.findall(output_text)
+    errors = re.findall(
+        r"^df: '?(/[^':]*)'?: (Input/output error|Structure needs cleaning)$", output_text, re.MULTILINE
+    )
     if not rows:
         raise UserError(f"{output_origin} names no mount; it should be what df -i prints.")
-    return ObservedStorage(tuple(
+    silent = tuple(ObservedFileSystem(path, "", facts={"df_error": text}, origin=output_origin)
+                   for path, text in errors)  # fmt: skip
+    return ObservedStorage(silent + tuple(
         ObservedFileSystem(
             mount_point, kind, device if device.startswith("/dev/") else "",
             facts={"inodes": total, "inodes_used": used}, origin=output_origin,

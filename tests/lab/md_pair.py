@@ -59,6 +59,7 @@ class MdServer:
     drives: Sequence[int] = range(24)
     failover: Mapping[int, Sequence[str]] = field(default_factory=dict)
     features: Mapping[int, str] = field(default_factory=dict)
+    inactive: Sequence[int] = ()
     wwn_prefix: str = "0x5000c500a00000"
 
     def print_outputs(self) -> dict[str, str]:
@@ -69,6 +70,13 @@ class MdServer:
         outputs["findmnt"] = json.dumps({"filesystems": mounts})
         outputs["blkid"] = "".join(f'/dev/md12{array}: LABEL="fs-OST000{array}" TYPE="ext4"\n' for array in self.arrays)
         outputs |= {f"mdadm --detail /dev/md12{array}": self._print_detail(array) for array in self.arrays}
+        for array in self.inactive:
+            outputs[f"mdadm --detail /dev/md11{array}"] = (
+                f"/dev/md11{array}:\n           Version : 1.2\n        Raid Level : raid6\n     Total Devices : 1\n"
+                f"             State : inactive\n              Name : host{array // 2}:ost{array}\n"
+                f"              UUID : {make_uuid(array)}\n\n    Number   Major   Minor   RaidDevice\n\n"
+                f"       -       8        0        -        /dev/{self.name_drive(DRIVES_OF_ARRAY * array)}\n"
+            )
         for array in self.mounted:
             nodes = " ".join(f"failover.node={node}" for node in self.failover.get(array, NODES))
             outputs[f"tunefs.lustre --dryrun /dev/md12{array}"] = (

@@ -10,7 +10,7 @@ from sonde.design.checked_items import CheckedItem, split_faults_and_comparisons
 from sonde.design.layout.check import check_layout
 from sonde.design.layout.check_host_pairs import compare_hosts
 from sonde.design.layout.check_peer_attributes import find_attribute_differences
-from sonde.design.layout.check_shared_arrays import explain_shared_arrays, find_shared_arrays
+from sonde.design.layout.check_shared_arrays import correct_inactive_arrays, explain_shared_arrays, find_shared_arrays
 from sonde.design.layout.check_shared_mounts import find_shared_mounts
 from sonde.design.layout.check_target_servers import find_server_faults, list_mounted_targets
 from sonde.design.layout.check_targets import count_labeled_devices, find_target_faults, select_clients
@@ -52,6 +52,7 @@ def check_hosts(
                 own_faults.append(_add_host_to_fault(host, fault))
         results += [item if item in shared else replace(item, location=f"{host}: {item.location}")
                     for item in verdict.checked_items]  # fmt: skip
+    own_faults = list(correct_inactive_arrays(storage_by_host, own_faults))
     # a fault that a host explains by one of its devices is missing there; another host may add planned values
     results = [*(max(faults,
     key=_count_explanations) for faults in versions.values() if len(faults) == len(storage_by_host)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sonde.design.layout.check_inactive_arrays import normalize_uuid
 from sonde.design.layout.check_superblocks import MEMBER_KIND
@@ -126,6 +126,38 @@ def explain_shared_arrays(arrays: Sequence[SharedArray], faults: Iterable[Layout
         remaining = [fault for fault in remaining if fault not in effects]
         yield _report_shared_array(array, tuple(f"{fault.location}: {fault.problem}" for fault in effects))
     yield from remaining
+
+
+def correct_inactive_arrays(
+    storage_by_host: Mapping[str, ObservedStorage], faults: Iterable[LayoutFault]
+) -> Iterator[LayoutFault]:
+    """The faults, where an inactive array of one host is one that another host runs: its drives are in use there."""
+    running = {normalize_uuid(disk.settings["array_uuid"]): (host, disk) for host, storage in storage_by_host.items()
+               for disk in storage.disks.values() if disk.kind == "md" and disk.settings.get("array_uuid")}  # fmt: skip
+    for fault in faults:
+        host, _, name = fault.location.partition(": ")
+        storage = storage_by_host.get(host, ObservedStorage())
+        disk = storage.disks.get(name) if fault.kind == "array inactive" else None
+        other, array = running.get(normalize_uuid(disk.settings.get("array_uuid", "")) if disk else "", ("", None))
+        if (
+            disk is None
+            or array is None
+            or other == host
+            or not (
+                _list_identities(storage, replace(disk, members=tuple(disk.settings["inactive_members"].split())))
+                & _list_identities(storage_by_host[other], array)
+            )
+        ):
+            yield fault
+            continue
+        title = array.settings.get("array_name", "") or array.name
+        yield replace(
+            fault, problem=f"{title} is inactive here, and {other} runs it ({array.name})",
+            cost=f"when {host} takes over, its assembly fails while {name} holds the drives",
+            remedy=f"mdadm --stop /dev/{name} on {host}; its drives hold the data of {other}: never --zero-superblock,"
+            " --create or --run. Let no host assemble it at its start (AUTO -all in mdadm.conf, and the initramfs made"
+            " again)",
+        )  # fmt: skip
 
 
 def _report_shared_array(array: SharedArray, consequences: tuple[str, ...]) -> LayoutFault:

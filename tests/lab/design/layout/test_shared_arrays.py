@@ -57,3 +57,15 @@ def test_equal_array_uuid_of_cloned_hosts_is_sound(tmp_path: Path) -> None:
     """The system disks of hosts that were copied from one image: one UUID, but other drives."""
     servers = {"oss1": MdServer((0, 1), (0, 1)), "oss2": MdServer((0, 1), (), wwn_prefix="0x5000c500b00000")}
     assert "array active on several hosts" not in {fault.kind for fault in find_faults(servers, tmp_path)}
+
+
+def test_inactive_array_that_the_partner_runs_is_never_erased(tmp_path: Path) -> None:
+    servers = make_md_pair()
+    servers["oss2"].inactive = (0,)
+    (fault,) = find_faults(servers, tmp_path)
+    assert (fault.kind, fault.location) == ("array inactive", "oss2: md110")
+    assert fault.problem == "ost0 is inactive here, and oss1 runs it (md120)"
+    assert fault.remedy.startswith("mdadm --stop /dev/md110 on oss2; its drives hold the data of oss1: never")
+    servers["oss2"] = MdServer((2, 3), (), inactive=(0,), wwn_prefix="0x5000c500b00000")
+    (fault,) = [each for each in find_faults(servers, tmp_path) if each.kind == "array inactive"]
+    assert "oss1" not in fault.problem, "the UUID of a clone, on other drives"

@@ -75,12 +75,22 @@ def _find_lasting_absences(
             yield CheckedItem("the mount at a start of the machine", mount_point)
         if mount_point in mounted and len(waits) == len(entries):
             text = "its line of fstab has noauto" if waits else "fstab has no line for it"
+            text += _describe_other_mount_point(observed_storage, mount_point) * (not waits)
             remedy = "take noauto out of its line" if waits else "write the line that sonde layout plan prints"
             yield LayoutFault(
                 "not mounted at a start", mount_point, f"it is mounted now, but {text}",
                 "after the next start of the machine it is not mounted, and programs write to the file system below",
                 f"{remedy}, unless a cluster or a unit of systemd mounts it", ("fstab",),
             )  # fmt: skip
+
+
+def _describe_other_mount_point(observed_storage: ObservedStorage, mount_point: str) -> str:
+    """Where a line of fstab mounts the device of a mount instead, or an empty text."""
+    names = {each.device.rpartition("/")[2] for each in observed_storage.file_systems if each.location == mount_point}
+    texts = [f"; it mounts {entry.source} at {entry.mount_point}" for entry in observed_storage.fstab
+             for disk in _find_devices(observed_storage, entry)
+             if {disk.name, disk.settings.get("name", disk.name)} & names]  # fmt: skip
+    return next(iter(texts), "")
 
 
 def _check_source(observed_storage: ObservedStorage, entry: FstabEntry) -> Iterator[LayoutFault]:

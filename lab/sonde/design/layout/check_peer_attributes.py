@@ -26,7 +26,7 @@ _INDIVIDUAL_ATTRIBUTE_PATTERN = re.compile(
     r"|partlabel|hctl|model|rev|vendor|product"
     r"|rotational|size|slots|spare_devices|spares|failed|degraded|sync_action|sync_completed|sync_speed|mismatch_cnt"
     r"|reshape_position|resync_start|array_state|devices|raid_disks|level|used_bytes|superblock_version|array_size"
-    r"|volume_group|volume_type|origin|data_percent|twice|mapper_targets|group_of_pv|bad_blocks|map_size|dev"
+    r"|volume_group|volume_type|origin|data_percent|twice|mapper_targets|group_of_pv|volume_bytes|device_bytes|bad_blocks|map_size|dev"
     r"|access_state|preferred_path|device_b\w+|\w+_busy|inflight|stat|cntlid|address|firmware_rev|numa_node|nsid|nguid"
     r"|eui|\w+nqn|hostid|local_cpu\w*|sync_m\w+|new_dev|reshape_direction|io_poll_delay|queue_count|sqsize"
     r"|health|used_percent|mapper_unit|write_mostly|failfast|io\w+_cnt|evt_media_change|modalias|uevent|type|scsi_level|inquiry|sas_\w+|vpd_pg\w+"

@@ -14,6 +14,8 @@ from sonde.model.units import format_bytes
 # The name that pvs prints for a physical volume that it does not find.
 MISSING_VOLUME = "[unknown]"
 _FULL_SNAPSHOT_PERCENT = 80
+# Metadata and the part of an extent at the end take less of a physical volume.
+_UNUSED_SHARE = 0.01
 _PVMOVE_PATTERN = re.compile(r"-pvmove\d+$")
 _AND = " and "
 # Targets of device mapper that no plan writes: what each of them does.
@@ -58,6 +60,7 @@ def find_volume_faults(observed_storage: ObservedStorage) -> Iterator[LayoutFaul
                 yield LayoutFault(f"target {target}", disk.name, *_FAULTY_TARGETS[target])
         yield from _check_snapshots(observed_storage, disk)
         yield from _check_pvmove(observed_storage, disk)
+        yield from _check_volume_size(disk)
     yield from _find_missing_volumes(observed_storage)
 
 
@@ -70,6 +73,21 @@ def _find_missing_volumes(observed_storage: ObservedStorage) -> Iterator[LayoutF
         yield LayoutFault(
             "volume lacks a device", group, f"pvs does not find a physical volume of {group} ({MISSING_VOLUME})",
             "volumes on it cannot be activated completely", "look for the missing device: array, path, filter of LVM",
+        )  # fmt: skip
+
+
+def _check_volume_size(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
+    """A physical volume that is smaller than its device by more than metadata and a part of an extent."""
+    used, size = (disk.settings.get(name, "") for name in ("volume_bytes", "device_bytes"))
+    if not used.isdigit() or not size.isdigit():
+        return
+    yield CheckedItem("the size of a physical volume", disk.name)
+    if int(size) - int(used) > _UNUSED_SHARE * int(size):
+        yield LayoutFault(
+            "physical volume smaller than its device", disk.name,
+            f"it has {format_bytes(int(used))} of the {format_bytes(int(size))} of its device (pvs)",
+            "the rest cannot be used", f"pvresize /dev/{disk.name}, then lvextend and grow the file system",
+            ("volume_bytes", "device_bytes"),
         )  # fmt: skip
 
 

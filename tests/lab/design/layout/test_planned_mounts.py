@@ -76,7 +76,8 @@ def test_inactive_volume_explains_the_absent_mount() -> None:
     ("LABEL=scratch /scratch xfs noatime 0 0", ""),
     ("LABEL=scratch /scratch xfs noauto,x-systemd.automount 0 0", ""),
     ("LABEL=scratch /scratch xfs noauto,noatime 0 0", "its line of fstab has noauto"),
-    ("LABEL=home /home ext4 noatime 0 2", "fstab has no line for it")])  # fmt: skip
+    ("LABEL=home /home ext4 noatime 0 2", "fstab has no line for it"),
+    ("LABEL=scratch /scratch2 xfs noatime 0 0", "no line for it; it mounts LABEL=scratch at /scratch2")])  # fmt: skip
 def test_planned_mount_is_mounted_at_a_start(line: str, problem: str) -> None:
     mount = {"target": "/scratch", "source": "/dev/md0", "fstype": "xfs", "options": "rw,noatime"}
     outputs = print_unmounted_host() | {"findmnt": json.dumps({"filesystems": [mount, *ROOT]})}

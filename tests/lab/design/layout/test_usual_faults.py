@@ -123,6 +123,14 @@ def test_foreign_signature_on_drive_of_pool_is_reported(kind: str, count: int, n
     assert all("never wipefs" in fault.remedy or name == "sdbz" for fault in faults)
 
 
+@pytest.mark.parametrize(("size", "count"), [(10_995_112_083_456, 0), (5_497_558_138_880, 1)])
+def test_physical_volume_smaller_than_its_device_is_reported(size: int, count: int) -> None:
+    sizes = f'"pe_start": "1048576", "pv_size": "{size}", "dev_size": "10995116277760"'
+    faults = find_faults(("pvs", '"pe_start": "1048576"', sizes))
+    assert {fault.kind for fault in faults} == {"physical volume smaller than its device"} if count else not faults
+    assert all("5 TiB of the 10 TiB" in fault.problem and "pvresize" in fault.remedy for fault in faults)
+
+
 def test_unfinished_pvmove_is_one_fault() -> None:
     move = "vg0-pvmove0: 0 8589934592 mirror core 1 1024 2 8:240 2048 65:0 2048 1 handle_errors\n"
     (fault,) = find_faults(("dmsetup", "vg0-work:", f"{move}vg0-work:"))

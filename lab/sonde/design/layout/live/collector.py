@@ -33,7 +33,7 @@ for array in /sys/block/md*; do
 done
 part lvs --segments --units b --nosuffix --reportformat json \
     -o +segtype,stripes,stripe_size,devices,seg_size,lv_size,origin,data_percent
-part pvs --units b --nosuffix --reportformat json -o pv_name,vg_name,pe_start,vg_extent_size
+part pvs --units b --nosuffix --reportformat json -o pv_name,vg_name,pe_start,vg_extent_size,pv_size,dev_size
 part dmsetup table
 part multipath -ll
 for disk in /sys/block/*; do

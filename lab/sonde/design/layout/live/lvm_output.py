@@ -125,7 +125,8 @@ def read_pvs_json(output_text: str, output_origin: str) -> ObservedStorage:
     for report in _parse_json(output_text, output_origin).get("report", []):
         for volume in report.get("pv", []):
             name = str(volume["pv_name"]).rsplit("/", 1)[-1]
-            columns = (("data_start", "pe_start"), ("extent_bytes", "vg_extent_size"), ("group_of_pv", "vg_name"))
+            columns = (("data_start", "pe_start"), ("extent_bytes", "vg_extent_size"), ("group_of_pv", "vg_name"),
+                       ("volume_bytes", "pv_size"), ("device_bytes", "dev_size"))  # fmt: skip
             settings = {member: str(volume[column]) for member, column in columns if volume.get(column)}
             disks[name] = ObservedDisk(name, settings=settings, origin=output_origin)
     if not disks:

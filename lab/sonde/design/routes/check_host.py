@@ -10,6 +10,7 @@ from sonde.design.checked_items import split_faults_and_comparisons
 from sonde.design.routes.check import check_host_routes
 from sonde.design.routes.check_absent_settings import find_absent_settings
 from sonde.design.routes.check_lnet import check_lnet_tables, list_unknown_lnet
+from sonde.design.routes.check_lnet_policies import list_unread_policies
 from sonde.design.routes.check_lnet_tunables import list_unread_tunables
 from sonde.design.routes.check_router import NOT_SET
 from sonde.design.routes.check_settings import KERNEL_OPTIONS
@@ -97,7 +98,8 @@ def check_host(
 
 def _list_unread_contents(host_tables: HostTables) -> tuple[str, ...]:
     """Members of LNet that no check reads, and pictures."""
-    lnet_extras = [*host_tables.lnet_extras, *list_unread_tunables(host_tables)]
+    lnet_extras = [*host_tables.lnet_extras, *list_unread_tunables(host_tables),
+                   *list_unread_policies(host_tables.lnet_policies)]  # fmt: skip
     return (
         *([f"{', '.join(lnet_extras)} of LNet"] if lnet_extras else []),
         *(f"{picture} (a picture)" for picture in host_tables.pictures),

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sonde.design.checked_items import CheckedItem
+from sonde.design.routes.check_lnet_policies import find_policy_faults
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.lnet_records import LnetInterface, LnetPeer
@@ -102,6 +103,7 @@ def find_tunable_faults(
     if host_tables.is_lnet_routing:
         yield from _check_buffers(host_tables.lnet_buffers or {})
     yield from _check_peers(host_tables.lnet_peers or (), gateways, normalize)
+    yield from find_policy_faults(host_tables.lnet_policies, interfaces, gateways, normalize)
 
 
 def list_unread_tunables(host_tables: HostTables) -> list[str]:

@@ -11,7 +11,7 @@ from typing import TypeVar
 from sonde.design.routes.adapter_outputs import InfiniBandPort
 from sonde.design.routes.firewall_rules import Firewall
 from sonde.design.routes.inactive_profile import InactiveProfile
-from sonde.design.routes.lnet_records import LnetInterface, LnetPeer, LnetRoute
+from sonde.design.routes.lnet_records import LnetInterface, LnetPeer, LnetPolicy, LnetRoute
 from sonde.design.routes.security_policies import SecurityPolicy
 
 Item = TypeVar("Item")
@@ -187,6 +187,7 @@ class HostTables:
     lnet_module_options: Mapping[tuple[str, str, str], str] = field(default_factory=dict)  # by file, module and name
     lnet_buffers: Mapping[str, str] | None = None  # by pool of a router: how many buffers it has
     is_lnet_routing: bool | None = None  # whether LNet forwards messages of other hosts
+    lnet_policies: tuple[LnetPolicy, ...] = ()  # for the choice of NIs and gateways (UDSP)
     lnet_extras: tuple[str, ...] = ()  # members of an LNet export that no check reads
     formats: tuple[str, ...] = ()  # of configuration files among the sources, by their names in sonde route plan
     inactive_profiles: tuple[InactiveProfile, ...] = ()  # configuration files that do not take effect at the start
@@ -252,6 +253,7 @@ class HostTables:
             is_lnet_routing=self.is_lnet_routing
             if other_tables.is_lnet_routing is None
             else other_tables.is_lnet_routing,
+            lnet_policies=tuple(dict.fromkeys((*self.lnet_policies, *other_tables.lnet_policies))),
             lnet_extras=tuple(dict.fromkeys((*self.lnet_extras, *other_tables.lnet_extras))),
             formats=tuple(dict.fromkeys((*self.formats, *other_tables.formats))),
             inactive_profiles=tuple(dict.fromkeys((*self.inactive_profiles, *other_tables.inactive_profiles))),

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sonde.design.routes.host_tables import HostTables
-from sonde.design.routes.lnet_records import LnetInterface, LnetPeer, LnetRoute
+from sonde.design.routes.lnet_records import LnetInterface, LnetPeer, LnetPolicy, LnetRoute
 
 # What `read_lnet_export` reads of an export, of each NI and of each NID of a peer. Counters depend on the time.
-_SECTIONS = ("net", "route", "routing", "peer", "global")
+_SECTIONS = ("net", "route", "routing", "peer", "global", "udsp")
 _TUNABLE_GROUPS = ("tunables", "lnd tunables")
 _HEALTH_SECTION = "health stats"
 _INTERFACE_MEMBERS = ("nid", "status", "interfaces", "statistics", "sent_stats", "received_stats", "dropped_stats",
@@ -55,6 +55,7 @@ def read_lnet_export(export_document: Mapping[str, Any], file_name: str) -> Host
         else None,
         lnet_buffers=buffers or None,
         is_lnet_routing=is_routing,
+        lnet_policies=tuple(_read_policies(export_document.get("udsp"), file_name)),
         lnet_extras=tuple(extras),
     )
 
@@ -129,6 +130,16 @@ def _read_peers(peer_entries: Sequence[Mapping[str, Any]], file_name: str) -> It
                 _read_number(item, "available_tx_credits"),
                 _read_number(item, "tx_q_num_of_buf"),
             )
+
+
+def _read_policies(policy_entries: Any, file_name: str) -> Iterator[LnetPolicy]:
+    for entry in policy_entries if isinstance(policy_entries, list) else ():
+        source, destination, gateways = (
+            "" if str(entry.get(member, "NA")) in ("NA", "None", "") else str(entry[member])
+            for member in ("src", "dst", "rte")
+        )
+        number = int(entry.get("idx", 0))
+        yield LnetPolicy(number, source, destination, gateways, f"{file_name}, udsp {number}")
 
 
 def _read_number(json_object: Mapping[str, Any], member: str) -> int | None:

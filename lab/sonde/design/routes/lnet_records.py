@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records of LNet: routes, network interfaces and peers."""
+"""Records of LNet: routes, network interfaces, peers and policies."""
 
 from __future__ import annotations
 
@@ -47,3 +47,15 @@ class LnetPeer:
     health: int | None = None
     available_credits: int | None = None
     queued_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class LnetPolicy:
+    """One policy for the choice of NIs and gateways (UDSP): its index, and the ranges of NIDs of its source, its
+    destination and its gateways ("": all)."""
+
+    number: int
+    source: str
+    destination: str
+    gateways: str
+    origin: str

@@ -22,6 +22,7 @@ from sonde.design.routes.host_view import HostView
 from sonde.design.routes.kernel_lookup import get_metric
 from sonde.design.routes.plan import find_smallest_mtu
 from sonde.design.routes.route_attributes import find_attribute_faults, list_harmless_attributes
+from sonde.design.routes.router_advertisements import describe_prefix_removal, is_advertised_route
 
 _MAIN = "main"
 # IP and TCP headers by IP version, without options.
@@ -172,15 +173,19 @@ def _check_link_and_mtu(
     if route.on_link and route.destination != "default":
         details = host_tables.link_details.get(route.device)
         effect = (
-            "the host asks for its addresses by ARP, and gets no answer"
+            f"the host asks for its addresses by {'ND' if host_view.fabric.version == 6 else 'ARP'}, and gets no answer"
             if details is None or details.uses_arp
             else f"{route.device} uses no ARP (NOARP), as tunnels do, and takes the packets instead of the routers"
         )
+        is_advertised = is_advertised_route(route)
+        cause = " by a router advertisement (the route has a lifetime)" if is_advertised else ""
         yield RouteFault(
             "far network on link", route.origin,
-            f"{route.destination} is declared to be on the link of {route.device or 'this host'}, but it is behind the"
-            f" routers: {effect}",
-            f"put the network of this side there ({', '.join(host_view.own_side.ranges)})"
+            f"{route.destination} is declared to be on the link of {route.device or 'this host'}{cause}, but it is"
+            f" behind the routers: {effect}",
+            describe_prefix_removal(route.device, route.destination)
+            if is_advertised
+            else f"put the network of this side there ({', '.join(host_view.own_side.ranges)})"
             if route.device in ("", host_view.host_class.device)
             else "remove this route",
         )  # fmt: skip
@@ -229,6 +234,8 @@ def _check_route_attributes(host_view: HostView, route: ObservedRoute, host_tabl
         return
     device_mtu = host_tables.mtus.get(host_view.host_class.device)
     has_device_mtu = route.mtu == device_mtu != host_view.own_side.mtu  # reported with the interface
+    setting = (host_tables.settings or {}).get(f"net.ipv6.conf.{host_view.host_class.device}.mtu")
+    has_device_mtu |= host_view.fabric.version == 6 and str(route.mtu) == setting  # reported with the setting
     if route.mtu is not None and route.mtu < smallest and not has_device_mtu:
         yield RouteFault(
             "MTU too small", route.origin,

@@ -20,6 +20,7 @@ from sonde.design.routes.kernel_settings import (
     list_audited_settings,
     list_missing_kernel_options,
 )
+from sonde.design.routes.router_advertisements import describe_mtu_remedy
 
 _STRICT = 1
 # The subject of the comparison of kernel options.
@@ -82,7 +83,7 @@ def check_ipv6_settings(
             yield RouteFault(
                 "MTU mismatch", f"net.ipv6.conf.{device}.mtu = {mtu}",
                 f"IPv6 sends packets of {mtu} B by {device}; the network takes {network_mtu} B",
-                f"set mtu {network_mtu}",
+                describe_mtu_remedy(device, network_mtu),
             )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables, ObservedRoute
 from sonde.design.routes.host_view import HostView
 from sonde.design.routes.kernel_lookup import get_metric
+from sonde.design.routes.router_advertisements import is_advertised_route
 
 _MAIN = "main"
 
@@ -111,8 +112,8 @@ def find_standby_faults(host_view: HostView, host_tables: HostTables) -> Iterato
             if diverting.origin not in reported_origins:
                 yield _describe_diverting_route(host_view, diverting, route)
             reported_origins.add(diverting.origin)
-        elif any(_lacks_active_routers(host_view, other) for other in others):
-            continue  # reported with the routers that this route leaves out
+        elif any(_lacks_active_routers(host_view, other) or is_advertised_route(other) for other in others):
+            continue  # reported with the routers that this route leaves out, or as a network on the link
         elif not is_standby and any(router in host_view.fabric.active_routers for router in routers):
             yield RouteFault(
                 "route never used", route.origin,

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 
 from sonde.design.routes.fabric import is_address_in_ranges
 from sonde.design.routes.faults import RouteFault
-from sonde.design.routes.host_tables import HostTables, ObservedRoute
+from sonde.design.routes.host_tables import AddressDetails, HostTables, ObservedRoute
 from sonde.design.routes.host_view import HostView
 from sonde.design.routes.kernel_lookup import find_kernel_route, list_probe_addresses
+from sonde.design.routes.router_advertisements import describe_prefix_removal, is_advertised_address
 
 # The programs that make bridges, by the beginnings of their names, and where their ranges are set.
 _BRIDGES = {
@@ -59,11 +60,17 @@ def find_far_address_faults(host_view: HostView, host_tables: HostTables) -> Ite
         if _is_network_on_link(host_view, device, host_tables):
             fate += f", and those to {ipaddress.ip_interface(text).network} stay on the link of {device}"
         range_setting = next((hint for beginning, hint in _BRIDGES.items() if device.startswith(beginning)), "")
+        is_advertised = bool(device) and is_advertised_address(
+            text, host_tables.address_details.get(address, AddressDetails())
+        )
+        cause = f" (a router advertises its prefix on {device})" if is_advertised else ""
         removal = f"ip addr del {text} dev {device}" if device else f"remove {address}"
         yield RouteFault(
             "address of the other side", f"{device}: {text}" if device else text,
-            f"{device or 'this host'} has {text}, an address of {network}{owner}, which is behind the routers: {fate}",
-            f"give the network of {device} another range ({range_setting})" if range_setting
+            f"{device or 'this host'} has {text}, an address of {network}{owner}, which is behind the routers{cause}:"
+            f" {fate}",
+            describe_prefix_removal(device, str(ipaddress.ip_interface(text).network), text) if is_advertised
+            else f"give the network of {device} another range ({range_setting})" if range_setting
             else f"{removal} (its routes go with it)",
         )  # fmt: skip
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import ObservedRoute
+from sonde.design.routes.router_advertisements import is_advertised_route
 
 _MIB = 1 << 20
 # What the kernel begins with: packets under way (RFC 6928), seconds until a packet is sent again.
@@ -95,6 +96,8 @@ def find_attribute_faults(route: ObservedRoute, network_mtu: int | None) -> Iter
     texts = []
     for name, value in route.attributes:
         bare_value = value.removeprefix("lock ")
+        if name == "expires" and is_advertised_route(route):
+            continue  # reported as a network on the link, with the remedy
         if name == "expires":
             yield RouteFault(
                 "route expires", route.origin,

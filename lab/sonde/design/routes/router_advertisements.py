@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Addresses, routes and MTUs that IPv6 router advertisements (RA) set: how to recognize and how to remove them.
+
+Source: RFC 4861, section 4.6.2, RFC 4862, section 5.5, and ip-sysctl.rst of Linux.
+"""
+
+from __future__ import annotations
+
+from sonde.design.routes.host_tables import AddressDetails, ObservedRoute, find_ip_version
+
+# The prefix of addresses that hosts make of advertised prefixes; DHCPv6 leases are of single addresses.
+_ADVERTISED_LENGTH = "64"
+
+
+def is_advertised_address(address: str, details: AddressDetails) -> bool:
+    """Whether a host made an address (with its prefix) of an advertised prefix."""
+    is_leased = details.is_leased or details.is_temporary
+    return is_leased and find_ip_version(address) == 6 and address.partition("/")[2] == _ADVERTISED_LENGTH
+
+
+def is_advertised_route(route: ObservedRoute) -> bool:
+    """Whether a route on the link is of an advertised prefix: it has a lifetime."""
+    has_lifetime = any(name == "expires" for name, _ in route.attributes)
+    return has_lifetime and route.on_link and not route.hops and find_ip_version(route.destination) == 6
+
+
+def describe_prefix_removal(device: str, prefix: str, address: str = "") -> str:
+    """The remedy for a prefix of the other side that is advertised on a device. The kernel keeps the route of the
+    prefix when the address is removed."""
+    commands = [
+        f"sysctl -w {_get_setting_name(device, 'accept_ra')}=0",
+        f"ip -6 route del {prefix} dev {device}",
+        *([f"ip addr del {address} dev {device}"] if address else []),
+    ]
+    return (
+        f"{'; '.join(commands)}; and stop the router that advertises {prefix} on this network (rdisc6 {device} names"
+        " it)"
+    )
+
+
+def describe_mtu_remedy(device: str, network_mtu: int) -> str:
+    """The remedy for an MTU of IPv6 below that of the device: an advertisement sets it again after each change."""
+    return (
+        f"correct the MTU option of the router that advertises it, the usual cause (rdisc6 {device} names it), or"
+        f" sysctl -w {_get_setting_name(device, 'accept_ra_mtu')}=0; then sysctl -w"
+        f" {_get_setting_name(device, 'mtu')}={network_mtu}"
+    )
+
+
+def _get_setting_name(device: str, setting: str) -> str:
+    return f"net.ipv6.conf.{device.replace('.', '/')}.{setting}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.check_next_hops import compare_next_hops
@@ -20,6 +21,7 @@ from sonde.design.routes.kernel_lookup import (
     RouteLookup,
     find_kernel_route,
     find_table_route,
+    get_metric,
     list_probe_addresses,
 )
 from sonde.design.routes.link_usability import has_usable_link
@@ -264,7 +266,32 @@ def _check_effective_route(
     wider = next((other for other in host_tables.routes or () if is_narrow and other.table == _MAIN
                   and other.destination != "default" and covers_range(other.destination, far_range)
                   and any(hop.via in host_view.routers_by_gateway for hop in other.hops)), None)  # fmt: skip
-    yield from compare_next_hops(host_view, route, host_view.fabric.active_routers, wider)
+    for fault in compare_next_hops(host_view, route, host_view.fabric.active_routers, wider):
+        yield _add_later_routes(host_view, host_tables, route, fault) if fault.kind == "router not used" else fault
+
+
+def _add_later_routes(
+    host_view: HostView, host_tables: HostTables, route: ObservedRoute, fault: RouteFault
+) -> RouteFault:
+    """The fault that a route leaves out routers, with the routes of other metrics that name them."""
+    active = {router.name for router in host_view.fabric.active_routers}
+    used = {hop.via for hop in route.hops}
+    later = [
+        other for other in host_tables.routes or ()
+        if other is not route and (other.table, other.destination) == (route.table, route.destination)
+        and any(hop.via not in used and hop.via in host_view.routers_by_gateway
+                and host_view.routers_by_gateway[hop.via].name in active for hop in other.hops)
+    ]  # fmt: skip
+    if not later:
+        return fault
+    origins = ", ".join(f"{other.origin}, metric {get_metric(other, host_view.fabric.version)}" for other in later)
+    metric = get_metric(route, host_view.fabric.version)
+    return replace(
+        fault,
+        problem=f"{fault.problem}; routes of another metric name what is left out, and the kernel does not join"
+        f" them ({origins})",
+        remedy=f"{fault.remedy}, in this route of metric {metric}",
+    )
 
 
 def _has_active_route(host_view: HostView, host_tables: HostTables, far_range: str) -> bool:

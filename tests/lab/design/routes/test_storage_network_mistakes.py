@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
-from dual_stack_host import LNET_EXPORT, check_outputs, print_server_outputs
+from dual_stack_host import LNET_EXPORT, check_outputs, make_files_of_format, print_server_outputs
 
 from sonde.design.routes.check_interfaces import find_device_faults
 from sonde.design.routes.faults import RouteFault
@@ -101,6 +101,18 @@ def test_route_by_few_routers_is_one_fault(tmp_path: Path, line: str) -> None:
     outputs["route6"] += f"{line}\n"
     (fault,) = check_outputs(tmp_path, outputs).faults
     assert fault.kind == "router not used"
+
+
+def test_router_in_a_route_of_another_metric_is_located(tmp_path: Path) -> None:
+    files = {name.rpartition("/")[2]: text for name, text in make_files_of_format("networkmanager").items()}
+    profile = re.sub(r"(?m)^(route\d+=10\.150\.0\.0/16,10\.160\.15\.2)$(?=\n.*weight)", r"\1,100",
+                     files["bond0.nmconnection"])  # fmt: skip
+    assert profile != files["bond0.nmconnection"]
+    (fault,) = check_outputs(tmp_path, files | {"bond0.nmconnection": profile}).faults
+    assert fault.kind == "router not used"
+    (name,) = re.findall(r"(?m)^(route\d+)=.*,100$", profile)
+    assert f"(bond0.nmconnection, {name}, metric 100)" in fault.problem
+    assert fault.remedy.endswith("name every router once, in this route of metric 0")
 
 
 def test_equal_metrics_are_one_fault(tmp_path: Path) -> None:

@@ -43,7 +43,9 @@ def find_setting_faults(host_view: HostView, host_tables: HostTables) -> Iterato
         return
     yield from check_setting_names(host_tables)
     yield from audit_host_settings(
-        add_kernel_release(host_tables.settings, host_view.host_class.operating_system), host_tables.options
+        add_kernel_release(host_tables.settings, host_view.host_class.operating_system),
+        host_tables.options,
+        host_view.host_class.settings,
     )
     fabric, device = host_view.fabric, host_view.host_class.device
     policy_name = f"net.{'ipv4' if fabric.version == 4 else 'ipv6'}.fib_multipath_hash_policy"
@@ -112,14 +114,17 @@ def check_setting_names(host_tables: HostTables) -> Iterator[RouteFault | Checke
 
 
 def audit_host_settings(
-    settings: Mapping[str, str], kernel_options: Mapping[str, str] | None = None
+    settings: Mapping[str, str],
+    kernel_options: Mapping[str, str] | None = None,
+    planned_settings: Mapping[str, object] | None = None,
 ) -> Iterator[RouteFault | CheckedItem]:
+    """Faults among the sysctls of a host; those that the system file itself asks for have to be changed there too."""
     for name in list_audited_settings(settings):
         yield CheckedItem("a setting", name)
     for finding in audit_settings(settings, kernel_options):
-        yield RouteFault(
-            f"setting {finding.state}", f"{finding.name} = {finding.value}", finding.reason, finding.remedy
-        )
+        is_planned = str((planned_settings or {}).get(finding.name)) == finding.value
+        remedy = f"{finding.remedy}, also in the system file, which asks for it" if is_planned else finding.remedy
+        yield RouteFault(f"setting {finding.state}", f"{finding.name} = {finding.value}", finding.reason, remedy)
 
 
 def read_number_setting(settings: Mapping[str, str], setting_name: str) -> int | None:

@@ -10,7 +10,9 @@ import pytest
 from dual_stack_host import check_outputs, print_server_outputs
 
 from sonde.design.routes.check import check_host_routes
+from sonde.design.routes.check_settings import audit_host_settings
 from sonde.design.routes.fabric import Fabric
+from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.kernel_settings import REQUIRED_OPTIONS
 
@@ -94,3 +96,10 @@ def test_options_of_the_kernel_count_for_files_too(tmp_path: Path) -> None:
 
 def test_hosts_may_drop_connections_in_their_midst(cumulus: Fabric) -> None:
     assert find_kinds(cumulus, "compute", {"net.netfilter.nf_conntrack_tcp_loose": "0"}) == set()
+
+
+@pytest.mark.parametrize(("planned", "is_planned"), [({"net.ipv4.tcp_timestamps": 0}, True), ({}, False)])
+def test_risky_setting_of_the_system_file_refers_to_it(planned: dict[str, int], is_planned: bool) -> None:
+    results = audit_host_settings({"net.ipv4.tcp_timestamps": "0"}, None, planned)
+    (fault,) = [result for result in results if isinstance(result, RouteFault)]
+    assert fault.remedy.endswith("also in the system file, which asks for it") is is_planned

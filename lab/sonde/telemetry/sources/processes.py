@@ -40,20 +40,15 @@ def find_descendant_processes(file_system_root: Path, ancestor_pid: int) -> dict
 
 
 def _iterate_process_stats(file_system_root: Path) -> Iterator[tuple[int, str]]:
-    # Plain descriptors: with Path.read_text() each sample takes four times as long on a node with many processes.
+    # Without Path and buffers: with Path.read_text() a sample takes twice as long on a node with many processes.
     proc = os.path.join(file_system_root, "proc")
     for entry in os.listdir(proc):
         if entry.isdigit():
             try:
-                descriptor = os.open(f"{proc}/{entry}/stat", os.O_RDONLY | os.O_CLOEXEC)
+                with open(f"{proc}/{entry}/stat", "rb", buffering=0) as file:
+                    text = file.read(_MAX_STAT_BYTES).decode(errors="replace")
             except OSError:
                 continue  # it has ended
-            try:
-                text = os.read(descriptor, _MAX_STAT_BYTES).decode(errors="replace")
-            except OSError:
-                continue
-            finally:
-                os.close(descriptor)
             yield int(entry), text
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from sonde.design.routes.host_tables import HostName
 
-_LOCALHOST_PATTERN = re.compile(r"^\s*(?:127\.0\.0\.1|::1)\s+(?:.*\s)?\S*localhost", re.MULTILINE)
+_LOCALHOST_PATTERN = re.compile(r"^[ \t]*(?:127\.0\.0\.1|::1)\s+(?:.*\s)?\S*localhost", re.MULTILINE)
 
 
 def is_hosts_file(file_text: str) -> bool:

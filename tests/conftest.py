@@ -161,8 +161,12 @@ def memory_folder() -> Iterator[Path | None]:
     if not MEMORY_FILE_SYSTEM.is_dir() or shutil.disk_usage(MEMORY_FILE_SYSTEM).free < MIN_FREE_MEMORY_BYTES:
         yield None
         return
+    for folder in MEMORY_FILE_SYSTEM.glob("sonde-tests-*"):
+        process_number = folder.name.split("-")[2]
+        if process_number.isdigit() and not Path("/proc", process_number).exists():
+            shutil.rmtree(folder, ignore_errors=True)  # of a process that was killed
     with tempfile.TemporaryDirectory(
-        prefix="sonde-tests-", dir=MEMORY_FILE_SYSTEM, ignore_cleanup_errors=True
+        prefix=f"sonde-tests-{os.getpid()}-", dir=MEMORY_FILE_SYSTEM, ignore_cleanup_errors=True
     ) as folder_name:
         yield Path(folder_name)
 

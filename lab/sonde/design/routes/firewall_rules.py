@@ -14,7 +14,8 @@ _VALUED_OPTIONS = {"-s": "source", "-d": "destination", "-i": "input_device", "-
                    "-p": "protocol", "-j": "target", "-g": "target", "--ctstate": "states",
                    "--state": "states"}  # fmt: skip
 # Matches and their options that select no packets by themselves, or that other options complete.
-_HARMLESS_OPTIONS = {"-m": 1, "--comment": 1, "--reject-with": 1, "--to-source": 1, "--to-destination": 1,
+_MATCH_OPTION = "-m"
+_HARMLESS_OPTIONS = {_MATCH_OPTION: 1, "--comment": 1, "--reject-with": 1, "--to-source": 1, "--to-destination": 1,
                      "--random": 0, "--random-fully": 0, "--persistent": 0}  # fmt: skip
 _HARMLESS_MATCHES = ("conntrack", "state", "comment", "tcp", "udp", "icmp", "icmp6")
 _NEVER_ACCEPTING = ("DROP", "REJECT", "LOG", "NFLOG", "RETURN")
@@ -101,7 +102,7 @@ def _parse_rule(table: str, line: str, origin: str) -> FirewallRule:
             values[_VALUED_OPTIONS[token]] = argument
             position += 2
         elif token in _HARMLESS_OPTIONS:
-            is_partial = is_partial or (token == "-m" and argument not in _HARMLESS_MATCHES)
+            is_partial |= token == _MATCH_OPTION and argument not in _HARMLESS_MATCHES
             position += 1 + _HARMLESS_OPTIONS[token]
         else:
             # options of a target come last, and select nothing

@@ -44,6 +44,7 @@ from sonde.design.routes.security_policies import is_policy_listing, parse_polic
 from sonde.design.routes.setting_names import is_device_split, parse_setting_name
 from sonde.model.errors import UserError
 from sonde.model.file_text import MAX_OUTPUT_BYTES, read_limited_text
+from sonde.model.shell import quote_command
 
 _RULE_BEGINS = ("rule", "from", "fwmark", "pref", "to", "not", "priority", "iif")
 _NEIGHBOR_STATES = ("REACHABLE", "STALE", "DELAY", "PROBE", "FAILED", "INCOMPLETE", "PERMANENT", "NOARP", "NONE")
@@ -152,7 +153,7 @@ def _read_file(table_file: Path) -> HostTables:
     if not has_carriage_returns or (effect := _describe_refused_lines(tables)) is None:
         return tables
     profile = InactiveProfile(
-        table_file.name, "line ends of Windows", effect, f"sed -i 's/\\r$//' {shlex.quote(table_file.name)}"
+        table_file.name, "line ends of Windows", effect, quote_command(("sed", "-i", "s/\\r$//", table_file.name))
     )
     return replace(tables, inactive_profiles=(*tables.inactive_profiles, profile))
 

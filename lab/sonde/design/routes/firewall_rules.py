@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import ipaddress
 import re
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from sonde.design.routes.output_texts import split_shell_words
 
 _CHAIN_PATTERN = re.compile(r"^:(\S+) (\S+)")
 _VALUED_OPTIONS = {"-s": "source", "-d": "destination", "-i": "input_device", "-o": "output_device",
@@ -93,7 +94,7 @@ def parse_firewall_output(output_text: str, file_name: str) -> Firewall:
 
 
 def _parse_rule(table: str, line: str, origin: str) -> FirewallRule:
-    tokens, values, is_partial = shlex.split(line), dict[str, str](), False
+    tokens, values, is_partial = split_shell_words(line), dict[str, str](), False
     position = 2
     while position < len(tokens):
         token = tokens[position]

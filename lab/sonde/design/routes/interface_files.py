@@ -5,13 +5,13 @@ systemd-networkd, and options of modules of LNet in modprobe.d."""
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 
 from sonde.design.routes.configuration_reader import iterate_ini_sections, list_inactive_profiles
 from sonde.design.routes.host_tables import HostTables, LinkDetails
 from sonde.design.routes.inactive_profile import InactiveProfile
+from sonde.design.routes.output_texts import split_shell_words
 
 _NETWORK_SCRIPT_PATTERN = re.compile(r"^(?:DEVICE|ONBOOT|BOOTPROTO)=", re.MULTILINE)
 _NETWORKD_PATTERN = re.compile(r"^\[(?:Match|NetDev|Network|Link|Address)\]\s*$", re.MULTILINE)
@@ -61,7 +61,7 @@ def _list_unmanaged_links(file_text: str, file_name: str) -> Iterator[InactivePr
 def _read_module_options(file_text: str, file_name: str) -> Iterator[tuple[tuple[str, str, str], str]]:
     """The options of the modules of LNet: the file, the module and the name of each, and its value."""
     for line in re.sub(r"\\\n", " ", file_text).splitlines():
-        tokens = _split_tokens(line)
+        tokens = split_shell_words(line, skips_comments=True)
         if len(tokens) > 2 and tokens[0] == "options" and tokens[1] in _LNET_MODULES:
             for token in tokens[2:]:
                 name, _, value = token.partition("=")
@@ -69,7 +69,7 @@ def _read_module_options(file_text: str, file_name: str) -> Iterator[tuple[tuple
 
 
 def _parse_network_script(file_text: str, file_name: str) -> HostTables:
-    values = {name: value for token in _split_tokens(file_text.replace("\n", " \n "))
+    values = {name: value for token in split_shell_words(file_text.replace("\n", " \n "), skips_comments=True)
               for name, separator, value in [token.partition("=")] if separator}  # fmt: skip
     device = values.get("DEVICE", file_name.rpartition("ifcfg-")[2])
     profiles = [
@@ -97,10 +97,3 @@ def _make_bond(options: dict[str, str]) -> LinkDetails:
     intervals = [options.get(name, "0") for name in ("miimon", "arp_interval")]
     is_watching = any(interval != "0" for interval in intervals) or mode == "802.3ad"
     return LinkDetails(kind="bond", bond_mode=mode, watches_ports=is_watching, bond_options=options)
-
-
-def _split_tokens(line: str) -> list[str]:
-    try:
-        return shlex.split(line, comments=True)
-    except ValueError:
-        return line.split()

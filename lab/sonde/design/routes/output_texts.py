@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Splits a file that holds several outputs of ip and sysctl, one after the other."""
+"""Splits a file that holds several outputs of ip and sysctl, one after the other, and lines of commands into words."""
 
 from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Iterator
 
 _LINK, _RULE, _POLICY, _SETTING, _ROUTE = "link", "rule", "policy", "setting", "route"
@@ -84,3 +85,11 @@ def _assign_listing_numbers(lines: list[str]) -> list[tuple[str, int] | None]:
             preference = int(match[1])
         kinds.append((current, number if current == _RULE else 0))
     return kinds
+
+
+def split_shell_words(command_line: str, skips_comments: bool = False) -> list[str]:
+    """The words of a line without their quotes; of one whose quotes have no end the words between spaces."""
+    try:
+        return shlex.split(command_line, comments=skips_comments)
+    except ValueError:
+        return command_line.split()

@@ -10,7 +10,6 @@ route- files, ``sysctl -a``, kernel configurations, and the files of networkd, N
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -39,7 +38,7 @@ from sonde.design.routes.interface_files import is_interface_file, parse_interfa
 from sonde.design.routes.ip_lines import find_next_hop_types, parse_neighbor_line, parse_route_line, parse_rule_line
 from sonde.design.routes.json_tables import parse_json_tables
 from sonde.design.routes.nft_rules import is_nft_output, parse_nft_output
-from sonde.design.routes.output_texts import split_outputs
+from sonde.design.routes.output_texts import split_outputs, split_shell_words
 from sonde.design.routes.security_policies import is_policy_listing, parse_policy_listing
 from sonde.design.routes.setting_names import is_device_split, parse_setting_name
 from sonde.model.errors import UserError
@@ -357,10 +356,7 @@ def _join_continued_lines(script_text: str) -> Iterator[tuple[int, str]]:
 
 def _split_tokens(script_line: str) -> list[str]:
     """The words of a command line up to `||` or `&&`, without quotes."""
-    try:
-        tokens = shlex.split(script_line)
-    except ValueError:
-        tokens = script_line.split()
+    tokens = split_shell_words(script_line)
     end = next((index for index, token in enumerate(tokens) if token in ("||", "&&", "2>/dev/null")), len(tokens))
     return tokens[:end]
 

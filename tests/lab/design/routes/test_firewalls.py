@@ -87,6 +87,13 @@ def test_counters_of_rules_are_skipped(tmp_path: Path) -> None:
     assert check_outputs(tmp_path / "right", OUTPUTS | {"iptables": firewall}, "gw2").faults == ()
 
 
+def test_rule_with_an_unfinished_quote_is_read(tmp_path: Path) -> None:
+    firewall = FIREWALL.replace("-A FORWARD -j SITE\n", "-A FORWARD -m comment --comment it's -j DROP\n")
+    assert firewall != FIREWALL
+    (fault,) = check_outputs(tmp_path, OUTPUTS | {"iptables": firewall}, "gw2").faults
+    assert fault.kind == "firewall drops"
+
+
 def test_firewall_of_ipv6_is_that_of_ipv6(tmp_path: Path) -> None:
     firewall = "*filter\n:FORWARD DROP [0:0]\nCOMMIT\n"
     (fault,) = check_outputs(tmp_path, OUTPUTS | {"ip6tables": firewall}, "gw2").faults

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import sqrt
 
@@ -81,17 +82,20 @@ class ModeledTruth:
     ) -> ExperimentResult:
         """Messages that the simulated servers logged, or settings that faults changed; some are missing, and some have
         other reasons."""
+        phases = experiment.description.yes_or_no_phases
+        logged: Mapping[str, bool] = {}
+        if any(phase.rules for phase in phases):
+            simulated_with = _scale_experiment(SIMULATED_WITH, machine_model)
+            logged = _require_measurement(machine_model, simulated_with, self.faults, _FIRST_SEED).messages
         probabilities = {}
-        for phase in experiment.description.yes_or_no_phases:
+        for phase in phases:
             if phase.setting:
                 is_changed = any(changes_setting(fault, phase.setting) for fault in self.faults)
                 probabilities[phase.id] = CHANGED_AS_CAUSE if is_changed else CHANGED_BY_CHANCE
                 continue
-            simulated_with = _scale_experiment(SIMULATED_WITH, machine_model)
-            run = _require_measurement(machine_model, simulated_with, self.faults, _FIRST_SEED)
             names = list_message_names(phase.id, phase.part_kind, machine_model.machine)
             for name in names:
-                is_logged = run.messages.get(name) or run.messages.get(phase.id)
+                is_logged = logged.get(name) or logged.get(phase.id)
                 probabilities[name] = LOGGED_WITH_CAUSE if is_logged else compute_chance_of_message(len(names))
         messages = {name: bool(generator.random() < probability) for name, probability in probabilities.items()}
         return ExperimentResult(experiment.id, (RunMeasurement({}, {}, messages),))

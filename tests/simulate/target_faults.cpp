@@ -131,7 +131,7 @@ TEST_CASE("noisy-neighbor: overload of a slow target is limited") {
     bench.begin("slow-target t0 10x");
     bench.begin("noisy-neighbor 80%");
     bench.run();
-    // At most 4096 requests of others are before each of ours, at 10 MB/s.
+    // The target serves 10 MB/s. Each of our calls waits for at most 4,096 requests of others.
     CHECK(to_seconds(bench.last_end()) < 10 * 4097 * mib / 10e6);
     CHECK(to_seconds(bench.last_end()) > 4096 * mib / 10e6);
 }

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.check_fstab_sources import list_named_devices
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import FstabEntry, ObservedDisk, ObservedFileSystem, ObservedStorage
 
@@ -95,10 +96,7 @@ def _check_device(
 
 
 def _find_disk(observed_storage: ObservedStorage, path: str) -> ObservedDisk | None:
-    name = path.rpartition("/")[2]
-    return next((disk for disk in observed_storage.disks.values()
-                 if path == f"/dev/{disk.name}" or path in disk.settings.get("links", "").split()
-                 or (path.startswith("/dev/mapper/") and name == disk.settings.get("name"))), None)  # fmt: skip
+    return next(iter(list_named_devices(observed_storage, path)), None)
 
 
 def _has_passing_name(observed_storage: ObservedStorage, path: str, disk: ObservedDisk | None) -> bool:

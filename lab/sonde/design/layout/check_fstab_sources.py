@@ -17,10 +17,10 @@ _LINK_PATTERN = re.compile(r"(/dev/mapper/|/dev/disk/by-[a-z]+/).+")
 
 def find_source_faults(observed_storage: ObservedStorage, entry: FstabEntry) -> Iterator[LayoutFault]:
     """A line whose device is known, and another one is mounted; and a name below /dev that no device has."""
-    devices = _list_named_devices(observed_storage, entry.source)
+    devices = list_named_devices(observed_storage, entry.source)
     mounted = [disk for each in observed_storage.file_systems
                if each.location == entry.mount_point and each.options and each.kind == entry.kind
-               for disk in _list_named_devices(observed_storage, each.device)]  # fmt: skip
+               for disk in list_named_devices(observed_storage, each.device)]  # fmt: skip
     names = {disk.name for disk in devices}
     is_part = "=" in entry.source and any(
         disk.settings.get("fs_kind", entry.kind) not in _MOUNTED_KINDS for disk in devices
@@ -48,7 +48,7 @@ def _describe_disk(disk: ObservedDisk) -> str:
     return f"{disk.name} ({name})" if name and name != disk.name else disk.name
 
 
-def _list_named_devices(observed_storage: ObservedStorage, source: str) -> list[ObservedDisk]:
+def list_named_devices(observed_storage: ObservedStorage, source: str) -> list[ObservedDisk]:
     """The devices with a UUID or label, or with a name below /dev."""
     kind, _, value = source.partition("=")
     disks = observed_storage.disks.values()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists the comparisons that a check made, because "nothing wrong" may only be stated of those."""
+"""What checks of layouts and routes have in common: the comparisons that they made, because "nothing wrong" may only be
+stated of those, and lists of names in their sentences."""
 
 from __future__ import annotations
 
@@ -19,6 +20,11 @@ class CheckedItem:
 
     subject: str
     location: str
+
+
+def join_first_names(names: Sequence[str], max_count: int = 4) -> str:
+    """The first names of a list for a sentence, with an ellipsis where there are more."""
+    return ", ".join(names[:max_count]) + ", …" * (len(names) > max_count)
 
 
 def split_faults_and_comparisons(

@@ -6,10 +6,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from sonde.design.checked_items import join_first_names
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage
-
-_MOST_NAMES = 4
 
 
 def list_inactive_arrays(observed_storage: ObservedStorage) -> list[ObservedDisk]:
@@ -21,7 +20,7 @@ def find_inactive_arrays(observed_storage: ObservedStorage) -> Iterator[LayoutFa
     """Inactive arrays, with what their superblocks say of the array and host that they belong to."""
     for array in list_inactive_arrays(observed_storage):
         members = array.settings["inactive_members"].split()
-        names = ", ".join(members[:_MOST_NAMES]) + ", …" * (len(members) > _MOST_NAMES)
+        names = join_first_names(members)
         title = array.settings.get("full_array_name", "")
         problem = f"the array {f'{title} ' if title else ''}is inactive; it holds {names}"
         running = _find_running_part(observed_storage, array)

@@ -6,13 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from sonde.design.checked_items import CheckedItem
+from sonde.design.checked_items import CheckedItem, join_first_names
 from sonde.design.layout.check_planned_pools import find_vdev_disk
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.joining import read_identity
 from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage
-
-_MOST_NAMES = 4
 
 
 @dataclass(frozen=True)
@@ -63,7 +61,7 @@ def _report_use(
         text = f"lies on one path of {title}, not on the map, so it has no failover"
         joined = ""
     else:
-        names = ", ".join(each.name for each in twins[:_MOST_NAMES]) + (", …" if len(twins) > _MOST_NAMES else "")
+        names = join_first_names([each.name for each in twins])
         text = f"lies on one of {len(twins)} paths of a LUN ({names}), which no map joins, so it has no failover"
         joined = "let multipathd join the paths (blacklist and find_multipaths in multipath.conf), then "
     return LayoutFault(

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from sonde.design.checked_items import CheckedItem
+from sonde.design.checked_items import CheckedItem, join_first_names
 from sonde.design.layout.check_controllers import find_controller_faults
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.geometry import GIB
@@ -62,10 +62,6 @@ def _split_off_minority(values_by_name: Mapping[str, object]) -> tuple[object, l
     return common, [name for name, value in values_by_name.items() if value != common]
 
 
-def _join_first_names(names: Sequence[str]) -> str:
-    return ", ".join(names[:4]) + (", …" if len(names) > 4 else "")
-
-
 def _compare_array_members(
     observed_storage: ObservedStorage, array: ObservedDisk
 ) -> Iterator[LayoutFault | CheckedItem]:
@@ -79,7 +75,7 @@ def _compare_array_members(
         few, text = (flash, "flash") if 2 * len(flash) <= len(kinds) else (
             [name for name in kinds if name not in flash], "rotating drives")  # fmt: skip
         yield LayoutFault(
-            "unequal members of a stripe", array.name, f"{_join_first_names(few)} of it are {text}, the others are not",
+            "unequal members of a stripe", array.name, f"{join_first_names(few)} of it are {text}, the others are not",
             "the array is as fast as its slowest drive", "build an array of drives of one kind", ("flash",),
         )  # fmt: skip
     for setting, cost in _MEMBER_SETTINGS.items():
@@ -88,7 +84,7 @@ def _compare_array_members(
         if others:
             yield LayoutFault(
                 "unequal members of a stripe", array.name,
-                f"{setting} of {_join_first_names(others)} is {values[others[0]]}; of the other members it is {common}",
+                f"{setting} of {join_first_names(others)} is {values[others[0]]}; of the other members it is {common}",
                 cost, f"give all members the same {setting}, or replace the odd drive", (setting,), tuple(others),
             )  # fmt: skip
 
@@ -144,7 +140,7 @@ def _find_shared_drives(observed_storage: ObservedStorage) -> Iterator[LayoutFau
         names = sorted({name for drive_arrays in shared.values() for name in drive_arrays})
         yield LayoutFault(
             "one disk in several arrays", ", ".join(names),
-            f"{_join_first_names(sorted(shared))} carry parts of {' and '.join(names)}",
+            f"{join_first_names(sorted(shared))} carry parts of {' and '.join(names)}",
             "heads go back and forth between the arrays, and a drive that fails degrades all of them",
             "give every array drives of its own",
         )  # fmt: skip
@@ -157,7 +153,7 @@ def _find_copies(observed_storage: ObservedStorage) -> Iterator[LayoutFault]:
     drives = [disk for disk in single if disk.kind == "disk"]
     for disks in _group_by(drives, _read_identity):
         yield LayoutFault(
-            "one drive twice", _join_first_names([disk.name for disk in disks]),
+            "one drive twice", join_first_names([disk.name for disk in disks]),
             f"{len(disks)} disks have the identity {_read_identity(disks[0])}: they are one drive, by several paths",
             "what uses both believes in two drives: it is slow, and not redundant",
             "let multipathd join them, and use /dev/mapper",
@@ -167,7 +163,7 @@ def _find_copies(observed_storage: ObservedStorage) -> Iterator[LayoutFault]:
         tops = _list_top_disks(observed_storage, disks)
         if len({disk.settings.get("fs_uuid", disk.name) for disk in tops}) > 1:
             yield LayoutFault(
-                "one label twice", _join_first_names([disk.name for disk in tops]),
+                "one label twice", join_first_names([disk.name for disk in tops]),
                 f"{len(tops)} file systems have the label {tops[0].settings['fs_label']}",
                 "a mount by label takes either of them", "give each its own label (xfs_admin -L, e2label)",
                 ("index",), (tops[0].settings["fs_label"],),
@@ -176,7 +172,7 @@ def _find_copies(observed_storage: ObservedStorage) -> Iterator[LayoutFault]:
         tops = _list_top_disks(observed_storage, disks)
         if len(tops) > 1:
             yield LayoutFault(
-                "one UUID twice", _join_first_names([disk.name for disk in tops]),
+                "one UUID twice", join_first_names([disk.name for disk in tops]),
                 f"{len(tops)} file systems have the UUID {tops[0].settings['fs_uuid']}: one is a copy of the other",
                 "a mount by UUID takes either of them",
                 "detach the copy, or give it another one (xfs_admin -U generate, tune2fs -U random)",
@@ -219,7 +215,7 @@ def _compare_luns(luns: Sequence[ObservedDisk]) -> Iterator[LayoutFault | Checke
     idle = ", ".join(f"host{adapter}" for adapter in sorted(adapters - active))
     if len(active) == 1 and idle and "" not in adapters:
         yield LayoutFault(
-            "one adapter for all disks", _join_first_names([names[lun.name] for lun in luns]),
+            "one adapter for all disks", join_first_names([names[lun.name] for lun in luns]),
             f"the active paths of all {len(luns)} disks lead through host{active.pop()}; {idle} is idle",
             "one adapter carries everything", "zone the preferred paths over all adapters, then fail back",
         )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sonde.design.checked_items import CheckedItem, split_faults_and_comparisons
+from sonde.design.checked_items import CheckedItem, join_first_names, split_faults_and_comparisons
 from sonde.design.layout.block_devices import BlockDevice, resolve_block_device
 from sonde.design.layout.faults import LayoutCheck, LayoutFault
 from sonde.model.system import System
@@ -198,7 +198,7 @@ def _check_failover(system: System) -> Iterator[LayoutFault | CheckedItem]:
         yield CheckedItem("failover", "targets")
     if with_failover and without:
         yield LayoutFault(
-            "no failover server", ", ".join(without[:3]) + (", …" if len(without) > 3 else ""),
+            "no failover server", join_first_names(without, 3),
             f"{len(without)} targets have no second server, {len(with_failover)} have one",
             "their data is out of reach while their server is down", "give them failover or their server a partner",
         )  # fmt: skip

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from sonde.design.checked_items import CheckedItem
+from sonde.design.checked_items import CheckedItem, join_first_names
 from sonde.design.layout.check_planned_devices import list_planned_targets
 from sonde.design.layout.check_shared_arrays import MemberView, find_member_view
 from sonde.design.layout.device_identity import is_planned_device
@@ -95,7 +95,7 @@ def _find_invisible_devices(
 
 
 def _report_missing_members(label: str, host: str, view: MemberView) -> LayoutFault:
-    missing = ", ".join(view.missing[:_MOST_NAMES]) + ", …" * (len(view.missing) > _MOST_NAMES)
+    missing = join_first_names(view.missing, _MOST_NAMES)
     return LayoutFault(
         "device not visible", label,
         f"{host} sees {view.visible_count} of the {view.visible_count + len(view.missing)} members of its array, which"

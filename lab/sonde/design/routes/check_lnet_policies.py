@@ -9,11 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 
-from sonde.design.checked_items import CheckedItem
+from sonde.design.checked_items import CheckedItem, join_first_names
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.lnet_records import LnetInterface, LnetPolicy
-
-_MAX_LISTED_NIDS = 4
 
 
 def find_policy_faults(
@@ -55,7 +53,7 @@ def _describe_policies(
     noun: str, policies: Sequence[LnetPolicy], selected_nids: Collection[str], nid_count: int
 ) -> RouteFault:
     names = sorted(_drop_zero(nid) for nid in selected_nids)
-    written = ", ".join(names[:_MAX_LISTED_NIDS]) + (", …" if len(names) > _MAX_LISTED_NIDS else "")
+    written = join_first_names(names)
     scopes = [
         f"{noun} {text}" for policy in policies[:1]
         for noun, text in (("from", policy.source), ("to", policy.destination)) if text

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator, Sequence
 
-from sonde.design.checked_items import CheckedItem
+from sonde.design.checked_items import CheckedItem, join_first_names
 from sonde.design.routes.fabric import Fabric, FabricSide, covers_range, is_address_in_ranges, overlaps_range
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables
@@ -95,4 +95,4 @@ def _describe_policies(policies: Sequence[SecurityPolicy], packets: str) -> Iter
 def _list_selections(policies: Sequence[SecurityPolicy]) -> str:
     texts = [f"{policy.direction} from {policy.source} to {policy.destination}"
              f"{f' with {policy.selectors}' if policy.selectors else ''}" for policy in policies]  # fmt: skip
-    return ", ".join(texts[:3]) + (", …" if len(texts) > 3 else "")
+    return join_first_names(texts, 3)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "libsonde-preload.so"
-LIMIT_S = 120  # only there so that a hang fails instead of hanging the tests
+LIMIT_S = 300  # only there so that a hang fails instead of hanging the tests
 RUNNER = os.environ.get("SONDE_TEST_RUNNER", "").split()
 OURS = (
     "LD_PRELOAD",

@@ -6,9 +6,14 @@ The sentence names the member, its value, the allowed values and, for a misspell
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from sonde.model.errors import UnitError, suggest_close_name
@@ -27,13 +32,36 @@ _TYPE_NAMES = {
     "null": "nothing",
 }
 _QUANTITY_PARSERS = {"bytes": parse_bytes, "duration": parse_duration, "rate": parse_rate}
+_ADDRESS_PARSER = "rfc3987_syntax"
+
+
+@contextmanager
+def _defer_address_parser() -> Iterator[None]:
+    """While jsonschema is imported, replaces its optional parser of internationalized addresses by a module that
+    imports the parser at the first call. The parser, which Jupyter and other packages install, compiles 38 grammars:
+    1.5 s of processor time in each command, for a format that no schema of Sonde uses."""
+    if _ADDRESS_PARSER in sys.modules or importlib.util.find_spec(_ADDRESS_PARSER) is None:
+        yield
+        return
+
+    def is_valid_syntax(term: str, value: str) -> bool:
+        return bool(importlib.import_module(_ADDRESS_PARSER).is_valid_syntax(term, value))
+
+    deferred = ModuleType(_ADDRESS_PARSER)
+    deferred.is_valid_syntax = is_valid_syntax  # type: ignore[attr-defined]
+    sys.modules[_ADDRESS_PARSER] = deferred
+    try:
+        yield
+    finally:
+        del sys.modules[_ADDRESS_PARSER]
 
 
 @cache
 def _make_plan_validator() -> Any:
     """Returns the validator class for plans. Unlike JSON Schema, it does not accept 2.0 as an integer; nor does the
     engine."""
-    from jsonschema import Draft202012Validator, validators  # lazy: importing it takes a fifth of the start-up time
+    with _defer_address_parser():
+        from jsonschema import Draft202012Validator, validators  # lazy: importing it takes a fifth of the start-up time
 
     integer = Draft202012Validator.TYPE_CHECKER.redefine(
         "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)

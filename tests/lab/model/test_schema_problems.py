@@ -4,6 +4,10 @@
 from __future__ import annotations
 
 import copy
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -177,3 +181,27 @@ def test_unknown_schema_rules_use_the_validator_message() -> None:
     assert find_schema_problems(schema, {"b": 3}) == ["b is 3; it must be larger than 3."]
     assert find_schema_problems(schema, {"c": [1, 2]}) == ["c has 2 entries; it must have at most 1."]
     assert find_schema_problems(schema, {"d": 1, "e": 2, "f": 3, "g": 4})[0].startswith("The plan: ")
+
+
+# Stands for the optional parser of jsonschema that takes long to import.
+ADDRESS_PARSER = """
+def is_valid_syntax(term, value):
+    return (term, value) == ("iri", "http://good")
+"""
+IMPORTS_OF_A_CHECK = """
+import sys
+from sonde.model.schema_problems import find_schema_problems
+find_schema_problems({"type": "object"}, {})
+print("rfc3987_syntax" in sys.modules)
+from jsonschema import FormatChecker
+print(FormatChecker().conforms("http://good", "iri"), FormatChecker().conforms("http://bad", "iri"))
+print("rfc3987_syntax" in sys.modules)
+"""
+
+
+def test_address_parser_is_imported_at_its_first_use(tmp_path: Path) -> None:
+    (tmp_path / "rfc3987_syntax.py").write_text(ADDRESS_PARSER)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    command = [sys.executable, "-c", IMPORTS_OF_A_CHECK]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (result.stdout.split(), result.stderr) == (["False", "True", "False", "True"], "")

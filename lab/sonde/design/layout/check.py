@@ -48,6 +48,7 @@ from sonde.design.layout.geometry import GIB, MIB
 from sonde.design.layout.live.observations import FileExtents, ObservedDisk, ObservedFileSystem, ObservedStorage
 from sonde.design.layout.merge_faults import merge_faults
 from sonde.design.layout.observe_written_lustre import list_target_names
+from sonde.design.layout.planned_roles import exclude_other_file_systems
 from sonde.design.layout.written_attributes import WrittenAttribute, group_by_command
 from sonde.design.layout.xfs import LEGACY_LARGEST_LOG, LEGACY_LOG_RATE, SMALLEST_LOG
 from sonde.model.units import format_bytes, format_count_with_noun
@@ -94,12 +95,10 @@ def check_layout(
     lustre = observed_storage.file_systems if target_results is None else select_clients(observed_storage.file_systems)
     results += find_attribute_differences(observed_storage, lustre)
     results += [*find_bypassed_maps(observed_storage), *find_copied_volumes(observed_storage)]
-    results += find_map_size_faults(observed_storage)
-    results += find_volume_faults(observed_storage)
+    results += [*find_map_size_faults(observed_storage), *find_volume_faults(observed_storage)]
     results += find_drive_faults(observed_storage)
     results += find_superblock_faults(observed_storage)
-    results += find_spare_faults(observed_storage)
-    results += find_pool_spare_faults(observed_storage)
+    results += [*find_spare_faults(observed_storage), *find_pool_spare_faults(observed_storage)]
     unknown += [*list_unknown_spare_groups(observed_storage), *list_running_scrubs(observed_storage)]
     results += find_inode_faults(observed_storage.file_systems)
     results += find_covered_mounts(observed_storage.file_systems)
@@ -114,8 +113,9 @@ def check_layout(
         results += _check_extents(observed_storage, file)
     if planned_layout is not None:
         results += find_unknown_targets(observed_storage, written)
-        results += find_plan_faults(replace(observed_storage, file_systems=planned), planned_layout)
-        results += find_written_faults(observed_storage, planned, written)
+        planned_storage = exclude_other_file_systems(observed_storage, planned)
+        results += find_plan_faults(planned_storage, planned_layout)
+        results += find_written_faults(replace(observed_storage, disks=planned_storage.disks), planned, written)
         results += find_device_faults(observed_storage, planned, written, mount_points)
         results += find_planned_inode_faults(observed_storage.file_systems, list_target_names(written))
         for directory in directories if planned_layout.table.purpose == "checkpoint" else ():

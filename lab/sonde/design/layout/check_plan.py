@@ -172,21 +172,21 @@ def _check_settings(
     observed_storage: ObservedStorage, planned_layout: FileSystemLayout
 ) -> Iterator[LayoutFault | CheckedItem]:
     """Settings of queues and arrays that are smaller than the planned ones, other schedulers and queue depths."""
-    planned: dict[tuple[str, str], dict[bool, str]] = {}
+    planned: dict[tuple[str, str], dict[bool, set[str]]] = {}
     for base in planned_layout.all_devices:
         for device, settings in list_device_settings(planned_layout, base):
             is_flash = isinstance(device.table, Drive) and device.table.kind in ("nvme", "ssd")
             for name, value in settings.items():
-                planned.setdefault((device.kind, name), {}).setdefault(is_flash, value)
+                planned.setdefault((device.kind, name), {}).setdefault(is_flash, set()).add(value)
     for (kind, name), values in planned.items():
         for disk in _list_disks_of_kind(observed_storage, kind, name.partition("/")[0]):
             # flash, as below metadata targets, is set in another way than rotating drives
             if kind == "drives" and disk.flash is not None:
-                chosen = values.get(disk.flash)
+                chosen = values.get(disk.flash, set())
             else:
-                chosen = next(iter(values.values())) if len(set(values.values())) == 1 else None
-            if chosen is not None:
-                yield from _compare_setting(disk, name, chosen)
+                chosen = set().union(*values.values())
+            if len(chosen) == 1:  # else which of the planned parts the disk stands for is not known
+                yield from _compare_setting(disk, name, *chosen)
 
 
 def _list_disks_of_kind(observed_storage: ObservedStorage, part_kind: str, folder: str) -> list[ObservedDisk]:

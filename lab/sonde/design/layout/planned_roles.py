@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.live.observations import ObservedFileSystem, ObservedStorage
+from sonde.design.layout.observe_written import list_disks_below
 from sonde.model.system.service import SYSTEM_PURPOSES
 
 _METADATA_PATTERN = re.compile(r"(?:\w+[-:=])?(?:MDT[0-9a-f]{4}|MGS)")
@@ -29,7 +30,7 @@ def select_planned(
     mounted = [each for each in file_systems if each.location in mount_points or each.location == planned_layout.id]
     if mounted and planned_layout.table.kind == "lustre":
         # a server may be a client too: its targets are planned as well
-        own_target = re.compile(rf"{re.escape(planned_layout.id[:_LUSTRE_NAME_LENGTH])}[-:=](OST|MDT)[0-9a-f]{{4}}")
+        own_target = _compile_target_pattern(planned_layout)
         mounted += [each for each in file_systems if each not in mounted and each.kind == "lustre"
                     and own_target.fullmatch(read_target_name(observed_storage, each))]  # fmt: skip
     if not mounted:
@@ -46,11 +47,27 @@ def select_planned(
                  or [each for each in others if each.kind != "ldiskfs"])  # fmt: skip
 
 
+def exclude_other_file_systems(
+    observed_storage: ObservedStorage, planned: tuple[ObservedFileSystem, ...]
+) -> ObservedStorage:
+    """The storage with the file systems of the plan. A host that has none of them mounted, as the standby server of a
+    pair, is compared without the drives of those that it has, as its system disk."""
+    disks = observed_storage.disks
+    if not planned and observed_storage.file_systems:
+        drives = {disk.name for disk in list_disks_below(observed_storage, observed_storage.file_systems)
+                  if disk.kind == "disk"}  # fmt: skip
+        disks = {name: disk for name, disk in disks.items()
+                 if not any(each.name in drives for each in observed_storage.iterate_disks_below(name))}  # fmt: skip
+    return replace(observed_storage, file_systems=planned, disks=disks)
+
+
 def split_by_role(
     observed_storage: ObservedStorage, planned_layout: FileSystemLayout
 ) -> Iterator[tuple[ObservedStorage, FileSystemLayout]]:
     """The observed file systems with the devices planned for them: once for all, but targets of metadata apart from
-    those of data where the outputs name either."""
+    those of data where the outputs name either. Targets that the host sees, and its partner has mounted, are some."""
+    standby = tuple(_list_standby_targets(observed_storage, planned_layout))
+    observed_storage = replace(observed_storage, file_systems=observed_storage.file_systems + standby)
     names = [(each, read_target_name(observed_storage, each)) for each in observed_storage.file_systems]
     metadata = tuple(each for each, name in names if _METADATA_PATTERN.fullmatch(name))
     data = tuple(each for each, name in names if _DATA_PATTERN.fullmatch(name))
@@ -65,6 +82,22 @@ def split_by_role(
             replace(observed_storage, file_systems=metadata),
             replace(planned_layout, devices=devices, metadata_devices=()),
         )
+
+
+def _list_standby_targets(
+    observed_storage: ObservedStorage, planned_layout: FileSystemLayout
+) -> Iterator[ObservedFileSystem]:
+    """The targets of a planned file system by the labels of devices that the host sees, and has not mounted."""
+    is_lustre = planned_layout.table.kind == "lustre"
+    mounted = {read_target_name(observed_storage, each) for each in observed_storage.file_systems}
+    for disk in observed_storage.disks.values() if is_lustre else ():
+        label = re.sub(r"[:=]", "-", disk.settings.get("fs_label", ""))
+        if label not in mounted and _compile_target_pattern(planned_layout).fullmatch(label):
+            yield ObservedFileSystem(label, "lustre", f"/dev/{disk.name}", origin=disk.origin)
+
+
+def _compile_target_pattern(planned_layout: FileSystemLayout) -> re.Pattern[str]:
+    return re.compile(rf"{re.escape(planned_layout.id[:_LUSTRE_NAME_LENGTH])}[-:=](OST|MDT)[0-9a-f]{{4}}")
 
 
 def read_target_name(observed_storage: ObservedStorage, file_system: ObservedFileSystem) -> str:

@@ -65,10 +65,14 @@ class Server:
     settings: Mapping[str, str] = field(default_factory=lambda: dict(PATH_SETTINGS))
     devices: tuple[str, ...] = ()
     features: Mapping[str, str] = field(default_factory=dict)
+    system_disk: bool = False
+    labels: tuple[str, ...] = ()  # of its maps, in lsblk
+    requests: Mapping[str, str] = field(default_factory=dict)  # max_sectors_kb by device
 
     def print_outputs(self) -> dict[str, str]:
         maps, lines, dumps = "", "", dict[str, str]()
-        mounts = [{"target": "/fs", "source": f"{self.client}:/fs", "fstype": "lustre", "options": "rw,flock"}]
+        mounts = [{"target": "/fs", "source": f"{self.client}:/fs", "fstype": "lustre", "options": "rw,flock"}
+                  ] if self.client else []  # fmt: skip
         for number, lun in enumerate(self.luns):
             paths = [f"sd{chr(97 + 2 * number + side)}" for side in (0, 1)]
             maps += (f"{lun} (3600a0b80{lun}) dm-{number} ACME,LUN\n"
@@ -78,6 +82,12 @@ class Server:
                                for side, path in enumerate(paths)))  # fmt: skip
             lines += "".join(f"/sys/block/{path}/{name}:{value}\n" for path in paths
                              for name, value in self.settings.items())  # fmt: skip
+        lines += "".join(f"/sys/block/{name}/queue/max_sectors_kb:{value}\n" for name, value in self.requests.items())
+        block_devices = [{"kname": f"dm-{number}", "name": lun, "type": "mpath", "size": 1 << 40, "label": label}
+                         for number, (lun, label) in enumerate(zip(self.luns, self.labels, strict=False))]  # fmt: skip
+        if self.system_disk:
+            block_devices.append({"kname": "nvme0n1", "name": "nvme0n1", "type": "disk", "size": 400 * 10**9})
+            mounts.append({"target": "/", "source": "/dev/nvme0n1", "fstype": "xfs", "options": "rw"})
         for lun in self.mounted:
             stride, width = (16, 32) if lun == "mdt0" else (32, 256)
             label = f"fs-{lun[:3].upper()}000{lun[3]}"
@@ -92,6 +102,7 @@ class Server:
             )
         devices = "".join(f" {number} UP {device}_UUID 5\n" for number, device in enumerate(self.devices))
         return {"multipath -ll": maps, "findmnt": json.dumps({"filesystems": mounts}), "grep": lines, **dumps,
+                **({"lsblk": json.dumps({"blockdevices": block_devices})} if block_devices else {}),
                 **({"lctl dl": devices} if devices else {})}  # fmt: skip
 
 
@@ -121,6 +132,17 @@ def test_pair_of_servers_is_sound(tmp_path: Path) -> None:
     assert {"a server of a planned target", "the targets of a metadata server", "the management service",
             "the management servers of a mount", "timeout of paths on hosts with the same LUNs",
             } <= subjects  # fmt: skip
+
+
+@pytest.mark.parametrize("labels", [("fs-MDT0000",), ()])
+@pytest.mark.parametrize("request_kb", ["128", "64"])
+def test_standby_server_is_compared_by_its_targets(labels: tuple[str, ...], request_kb: str, tmp_path: Path) -> None:
+    """Its system disk is not planned, and its LUN is planned for metadata, with other settings than those of data."""
+    servers = make_pair()
+    servers["mds2"] = Server((), ("mdt0",), "", system_disk=True, labels=labels, requests={"dm-0": request_kb})
+    problems = [fault.problem for fault in check(servers, tmp_path).faults]
+    is_wrong = bool(labels) and request_kb == "64"
+    assert problems == ["max_sectors_kb is 64; planned is 128"] * is_wrong
 
 
 def find_single(servers: Mapping[str, Server], folder: Path) -> tuple[str, str, str]:

@@ -46,6 +46,18 @@ def expand_name_range(range_text: str) -> tuple[str, ...]:
     )
 
 
+def cut_name_range(range_text: str, begin: int, end: int) -> str:
+    """The names `begin` to `end` of a range as a range. Empty where several brackets or none cannot list them alone."""
+    parts = _BRACKETED_RANGE_PATTERN.split(range_text)
+    if len(parts) != 3:
+        return ""
+    numbers = _expand_bracket(parts[1], range_text)[begin:end]
+    first, last = numbers[0], numbers[-1]
+    is_run = len(numbers) > 1 and [f"{number:0{len(first)}d}" for number in range(int(first), int(last) + 1)] == numbers
+    listed_text = f"{first}-{last}" if is_run else ",".join(numbers)
+    return f"{parts[0]}{listed_text if len(numbers) == 1 else f'[{listed_text}]'}{parts[2]}"
+
+
 def _expand_bracket(bracket: str, range_text: str) -> list[str]:
     numbers: list[str] = []
     for piece in bracket.split(","):

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sonde.model.addresses import AddressError, expand_address_range, parse_network
-from sonde.model.ranges import RangeError, expand_name_range, fold_names_into_ranges
+from sonde.model.ranges import RangeError, cut_name_range, expand_name_range, fold_names_into_ranges
 
 NAMES = st.from_regex(r"[a-z]{0,4}-?[a-z]{1,3}", fullmatch=True)
 
@@ -113,3 +113,16 @@ def test_an_address_inside_a_range_is_no_range() -> None:
     with pytest.raises(AddressError):
         parse_network("10.0.0.0/33")
     assert str(parse_network("fd00:1::/64")) == "fd00:1::/64"
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "expected"), [(0, 1, "/dev/n0p1"), (1, 4, "/dev/n[1-3]p1"), (2, 6, "/dev/n[2,3,7,8]p1")]
+)
+def test_cut_range_lists_its_names_alone(begin: int, end: int, expected: str) -> None:
+    text = "/dev/n[0-3,7-8]p1"
+    assert cut_name_range(text, begin, end) == expected
+    assert expand_name_range(expected) == expand_name_range(text)[begin:end]
+
+
+def test_range_of_several_brackets_is_not_cut() -> None:
+    assert cut_name_range("/dev/n[0-1]p[1-2]", 0, 3) == ""

@@ -32,6 +32,7 @@ class BlockDevice:
     members: tuple[BlockDevice, ...]
     capacity: int | None
     start: int | None = None  # of a slice, on what it is cut from
+    device_path: str = ""  # one of the names of its table, where those are a range
 
     @property
     def stripe_unit_bytes(self) -> int | None:
@@ -75,7 +76,7 @@ class BlockDevice:
     @property
     def device_label(self) -> str:
         """The name that an administrator uses: its device, else its id."""
-        return getattr(self.table, "device", "") or self.id
+        return self.device_path or getattr(self.table, "device", "") or self.id
 
     @property
     def is_cray_x1(self) -> bool:
@@ -116,6 +117,7 @@ def resolve_block_device(system: System, device_id: str) -> BlockDevice:
         tuple(resolve_block_device(system, device_id) for device_id in below),
         system.compute_capacity(device_id),
         start,
+        item.read_ranged_text("device"),
     )
 
 

@@ -14,7 +14,6 @@ from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSyst
 from sonde.design.layout.placement import LOCAL
 from sonde.design.layout.planned_roles import select_planned
 from sonde.design.layout.written_attributes import WrittenAttribute
-from sonde.model.ranges import RangeError, expand_name_range
 
 _MAKERS = ("mkfs.xfs", "mke2fs", "mkfs.btrfs")
 _LABEL_LENGTHS = {"xfs": 12, "ext4": 16}
@@ -67,9 +66,7 @@ def _list_target_devices(
 ) -> tuple[ObservedFileSystem, ...]:
     """The devices that the plan has for targets of BeeGFS, GPFS and the like, which a local file system may hold: what
     is below them is compared. Empty where outputs show neither such a device nor a mount."""
-    paths = {
-        path for device in planned_layout.all_devices for path in _expand_device(getattr(device.table, "device", ""))
-    }
+    paths = {device.device_label for device in planned_layout.all_devices if device.device_label.startswith("/dev/")}
     names = [disk.name for disk in observed_storage.disks.values()
              if any(is_planned_device(observed_storage, path, disk) for path in paths)]  # fmt: skip
     kind, shows_mounts = planned_layout.table.kind, any(each.options for each in observed_storage.file_systems)
@@ -95,13 +92,6 @@ def _find_unmounted_devices(
                 "files with parts on it cannot be read or written",
                 "look at the log of the kernel and fstab, then mount it before the service of the target starts",
             )  # fmt: skip
-
-
-def _expand_device(device: str) -> tuple[str, ...]:
-    try:
-        return expand_name_range(device) if device.startswith("/dev/") else ()
-    except RangeError:
-        return (device,)
 
 
 def _is_another(

@@ -84,7 +84,7 @@ def _describe_lun_sizes(system: System, group_id: str, in_powers_of_1024: bool) 
 
 def _make_parts_file(system: System, lun: str) -> Iterator[str]:
     """The configuration file of parts, and its command."""
-    disk = quote_word(getattr(system.get_part(lun).table, "device", "") or lun)
+    disk = quote_word(system.get_part(lun).read_ranged_text("device") or lun)
     slices = [item for item in system.list_parts("slices") if lun in system.find_references(item.id, "on")]
     if not slices:
         return

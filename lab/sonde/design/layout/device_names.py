@@ -7,7 +7,6 @@ import re
 from dataclasses import dataclass, field
 
 from sonde.design.layout.block_devices import BlockDevice, assign_partition_numbers, resolve_block_device
-from sonde.model.ranges import RangeError, expand_name_range
 from sonde.model.shell import Argument, make_variable_reference, substitute_command_output
 from sonde.model.system import System
 from sonde.model.system.storage import RaidGroup, Volume
@@ -77,16 +76,9 @@ def find_bitmap_file(system: System, raid_group_id: str) -> str:
 def _get_member_of_part(system: System, part_id: str, member: str) -> str:
     """A path that the system file gives a part; the names of a range belong to the parts of a table in turn."""
     item = system.get_part(part_id)
-    described = str(getattr(item.table, member, "") or "")
-    if not described.startswith("/"):
-        return ""
-    try:
-        names = expand_name_range(described)
-    except RangeError:
-        names = (described,)
-    if len(names) == item.total:
-        return names[item.position]
-    return described if item.total == 1 else ""
+    described = item.read_ranged_text(member)
+    is_shared = item.total > 1 and described == getattr(item.table, member, "")
+    return described if described.startswith("/") and not is_shared else ""
 
 
 def uses_lvm(device: BlockDevice) -> bool:

@@ -12,11 +12,11 @@ from dataclasses import replace
 from typing import Any
 
 from sonde.model.errors import SystemFileError, UserError, suggest_close_name
-from sonde.model.ranges import expand_name_range, fold_names_into_ranges
+from sonde.model.ranges import cut_name_range, expand_name_range, fold_names_into_ranges
 from sonde.model.system.addressing import expand_interface_addresses, expand_interface_nids
 from sonde.model.system.checks import check_system
 from sonde.model.system.description import PART_KINDS
-from sonde.model.system.index import PartIndex, PartItem, PartSource
+from sonde.model.system.index import RANGED_MEMBERS, PartIndex, PartItem, PartSource
 from sonde.model.system.network import Host, Interface, Server, SystemPart
 from sonde.model.system.storage import RaidGroup
 from sonde.model.system.system import System
@@ -221,6 +221,10 @@ def _build_table_of_part_range(
                 value=first_number.value + begin_position,
                 text=str(int(first_number.value) + begin_position),
             )
+    for name in RANGED_MEMBERS:
+        text = getattr(table, name, "")
+        if isinstance(text, str) and len(expand_name_range(text)) == len(names) > 1:
+            members_to_set[name] = cut_name_range(text, begin_position, end_position)
     if isinstance(table, RaidGroup) and table.blocks is not None:
         members_to_set["blocks"] = None
     if isinstance(table, Server) and table.failover == "pairs":

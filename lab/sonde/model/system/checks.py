@@ -8,15 +8,17 @@ from functools import partial
 from typing import cast
 
 from sonde.model.errors import SystemFileError
-from sonde.model.ranges import fold_names_into_ranges
+from sonde.model.ranges import RangeError, expand_name_range, fold_names_into_ranges
 from sonde.model.system.capacity import CapacityCalculator, is_mirrored
-from sonde.model.system.index import PartIndex, PartItem, PartSource
+from sonde.model.system.index import RANGED_MEMBERS, PartIndex, PartItem, PartSource
 from sonde.model.system.network import Server
 from sonde.model.system.network_checks import check_interface_addresses, check_routers
 from sonde.model.system.service import FileSystem, Mount, Pool, Target
 from sonde.model.system.storage import RaidGroup, Slice, Volume
 from sonde.model.tables.members import get_members
-from sonde.model.units import format_bytes
+from sonde.model.units import format_bytes, format_count_with_noun
+
+_BENEATH_FILE_SYSTEMS = ("drives", "raid_groups", "luns", "slices", "volumes")
 
 
 def check_system(part_index: PartIndex) -> None:
@@ -54,6 +56,24 @@ def _check_references(part_index: PartIndex, part_source: PartSource) -> Iterato
 
 def _list_sources(part_index: PartIndex, part_kind: str) -> Sequence[PartSource]:
     return [source for source in part_index.sources if source.kind == part_kind]
+
+
+def _check_ranged_texts(part_index: PartIndex) -> Iterator[SystemFileError]:
+    """Checks that a range of names, as that of devices, has one for each part of the table."""
+    for source in part_index.sources:
+        for member in RANGED_MEMBERS if source.kind in _BENEATH_FILE_SYSTEMS else ():
+            text = getattr(source.table, member, "")
+            try:
+                names = expand_name_range(text)
+            except RangeError as error:
+                yield source.make_error(member, f"is not a range: {error}")
+                continue
+            part_count = len(part_index.get_ids(source.table))
+            if len(names) not in (1, part_count):
+                yield source.make_error(
+                    member, f'"{text}" stands for {len(names)} names, but the table describes'
+                    f" {format_count_with_noun(part_count, 'part')}; write as many names as parts."
+                )  # fmt: skip
 
 
 def _check_raid_geometry(part_index: PartIndex) -> Iterator[SystemFileError]:
@@ -301,6 +321,7 @@ def _check_mounts(part_index: PartIndex) -> Iterator[SystemFileError]:
 _CHECKS: Sequence[Callable[[PartIndex], Iterator[SystemFileError]]] = (
     check_interface_addresses,
     check_routers,
+    _check_ranged_texts,
     _check_raid_geometry,
     _check_spares,
     _check_exclusive_members,

@@ -18,6 +18,9 @@ from sonde.model.system.description import PART_KINDS
 from sonde.model.system.network import SystemPart
 from sonde.model.tables.members import get_members
 
+# Texts that may be a range of names, one for each part of the table.
+RANGED_MEMBERS = ("device", "bitmap")
+
 
 class PartItem(NamedTuple):
     """One part: the table that describes it and its position among the parts of that table."""
@@ -27,6 +30,12 @@ class PartItem(NamedTuple):
     table: SystemPart
     position: int
     total: int
+
+    def read_ranged_text(self, member_name: str) -> str:
+        """A text of the table that may be a range of names, as `device`: the names belong to its parts in turn."""
+        text = str(getattr(self.table, member_name, "") or "")
+        names = expand_name_range(text)
+        return names[self.position] if len(names) == self.total else text
 
 
 @dataclass(frozen=True)

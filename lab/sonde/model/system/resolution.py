@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from sonde.model.system.addressing import iterate_host_addresses
 from sonde.model.system.description import PART_KINDS, RESOLVED_SYSTEM_FORMAT
-from sonde.model.system.index import PartIndex, PartItem
+from sonde.model.system.index import RANGED_MEMBERS, PartIndex, PartItem
 from sonde.model.system.network import Host, Network
 from sonde.model.tables.members import NUMBER_KINDS, TableMember, get_members
 from sonde.model.tables.quantity import Quantity, ReadWriteRates
@@ -52,6 +52,8 @@ def _resolve_part(system: ResolvableSystem, part: PartItem) -> dict[str, Any]:
             names = index.find_part_references(part, name)
             if names:
                 members_by_name[name] = list(names) if member.allows_several else names[0]
+    ranged_texts = {name: part.read_ranged_text(name) for name in RANGED_MEMBERS if name in members_by_name}
+    members_by_name |= ranged_texts
     if isinstance(part.table, Host):
         members_by_name["interfaces"] = [
             _resolve_interface(index, part, position) for position in range(len(part.table.interfaces))

@@ -180,3 +180,16 @@ def test_script_requires_unset_variables(tmp_path: Path) -> None:
     path = tmp_path / "layout.sh"
     path.write_text(text, encoding="utf-8")
     assert "set it to the device of drive sd1" in run_script(path).stderr
+
+
+def test_range_of_luns_with_a_range_of_devices_is_written_out() -> None:
+    document = {"schema": "sonde-system/2", "id": "d", "nodes": [{"id": "host"}], "enclosures": [{"id": "e"}],
+                "controllers": [{"id": "c", "enclosure": "e"}],
+                "drives": [{"id": "d[0-19]", "enclosure": "e", "kind": "hdd", "capacity": "4 TB"}],
+                "raid_groups": [{"id": "g[0-1]", "level": "6", "data": 8, "parity": 2, "segment": "128 KiB",
+                                 "drives": "d[0-19]", "controller": "c"}],
+                "luns": [{"id": "lun[0-1]", "raid_group": "g[0-1]", "device": "/dev/mapper/data[1-2]"}],
+                "file_systems": [make_requirement("scratch", "scratch", capacity="50 TB")]}  # fmt: skip
+    text = commands(document)
+    assert "/dev/mapper/data1-part1 /dev/mapper/data2-part1\n" in text
+    assert "data[1" not in text

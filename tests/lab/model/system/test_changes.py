@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sonde.model.errors import SystemFileError
-from sonde.model.system import System, read_system
+from sonde.model.system import System, make_system, read_system
 from sonde.model.system.changes import apply_changes
+from sonde.model.system.resolution import resolve_system
 
 SYSTEMS = Path(__file__).resolve().parents[4] / "systems"
 DEMO = read_system(SYSTEMS / "hpcs-demo.toml")
@@ -126,3 +127,11 @@ def test_a_change_that_cannot_be_gets_one_sentence(member_path: str, member_valu
         apply_changes(DEMO, {member_path: member_value})
     assert expected_text in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_split_table_divides_its_range_of_devices() -> None:
+    document = {"schema": "sonde-system/2", "id": "s", "nodes": [{"id": "n"}],
+                "drives": [{"id": "d[1-4]", "server": "n", "device": "/dev/nvme[0-3]n1"}]}  # fmt: skip
+    changed = apply_changes(make_system(document, "site.toml"), {"drives.d3.rpm": 7200})
+    devices = {part["id"]: part["device"] for part in resolve_system(changed)["drives"]}
+    assert devices == {f"d{number + 1}": f"/dev/nvme{number}n1" for number in range(4)}

@@ -121,6 +121,8 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "a misspelled member": ("memory =", "memroy =", ("nodes.n[1-4]", '"memroy"', 'Did you mean "memory"?')),
     "an unknown member": ("memory =", "paint =", ('"paint"', "Allowed are")),
     "a table where a list belongs": ('[[mounts]]\nid = "m1"', '[mounts]\nid = "m1"', ("mounts", "[[mounts]]")),
+    "more devices than LUNs": ('id = "lun1"', 'device = "/dev/sd[1-3]"\nid = "lun1"', ("luns.lun1.device", "3 names")),
+    "a device with half a bracket": ('id = "lun1"', 'device = "/dev/sd[1-"\nid = "lun1"', (".device is not a range",)),
     "no id": ('[[controllers]]\nid = "ctl[1-2]"\n', "[[controllers]]\n", ("controllers.0", 'lacks "id"')),
     "an id with a space": ('"ctl[1-2]"', '"ctl 1"', ("controllers.ctl 1.id",)),
     "an empty id": ('id = "ctl[1-2]"', 'id = ""', ("controllers.0.id", "empty")),

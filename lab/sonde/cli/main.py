@@ -35,6 +35,7 @@ from sonde.cli.output_options import (
 )
 from sonde.model.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED, UserError, suggest_close_name
 from sonde.model.version import __version__
+from sonde.store.pandas_discovery import declare_command_process
 from sonde.terminal.encoding import print_plain_text
 from sonde.terminal.screen import open_output_session
 
@@ -245,7 +246,10 @@ def _print_overview(ctx: click.Context) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command and returns its exit code. Prints a traceback only if SONDE_DEBUG is set."""
+    """Runs the command and returns its exit code. Prints a traceback only if SONDE_DEBUG is set. Without `arguments`,
+    this is the program of the process, which takes them from its command line."""
+    if arguments is None:
+        declare_command_process()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A character that the terminal lacks must not cause an error.

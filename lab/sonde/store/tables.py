@@ -14,6 +14,7 @@ from sonde.model.confined_files import ConfinedDirectory
 from sonde.model.lines import SeriesLine, TableLine
 from sonde.model.record import PhaseRecord, RecordReader
 from sonde.model.run import RecordedRun, make_recorded_run
+from sonde.store.pandas_discovery import prevent_pandas_import
 from sonde.store.summary import classify_for_tables
 
 PHASES_FILE, SERIES_FILE, TASKS_FILE, TARGETS_FILE = (
@@ -78,6 +79,7 @@ def make_arrow_schema(column_types: Mapping[str, str]) -> Any:
     # pyarrow takes longer to import than most commands take to run
     import pyarrow as pa
 
+    prevent_pandas_import(pa)
     kinds: dict[str, Any] = {"text": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
     kinds |= {"texts": pa.list_(pa.string()), "time": pa.timestamp("us", tz="UTC")}
     return pa.schema([(name, kinds[kind]) for name, kind in column_types.items()])

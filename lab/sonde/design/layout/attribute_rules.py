@@ -32,17 +32,18 @@ class AttributeRule:
     needs: Mapping[str, str] | None = None
 
 
-_MKFS_XFS = "save the data, then make it again with mkfs.xfs of today"
+_MKFS_XFS_REMEDY = "save the data, then make it again with mkfs.xfs of today"
 RULES: Sequence[AttributeRule] = (
     # ---- file systems
     AttributeRule(
         "xfs", "log-version", "1", "old log", "its log has version 1",
-        "log buffers have 32 KiB at most, and are not aligned to the stripe", f"{_MKFS_XFS}, which writes version 2",
+        "log buffers have 32 KiB at most, and are not aligned to the stripe",
+        f"{_MKFS_XFS_REMEDY}, which writes version 2",
     ),
     AttributeRule(
         "xfs", "crc", "0", "no checksums", "it is XFS without checksums of metadata (crc=0, version 4)",
         "damage of metadata is noticed late; Linux 5.10 announced the end of its support, and times end in 2038",
-        f"{_MKFS_XFS}, which writes version 5",
+        f"{_MKFS_XFS_REMEDY}, which writes version 5",
     ),
     AttributeRule(
         "xfs", "lazy-count", "0", "counters in the superblock",
@@ -51,22 +52,23 @@ RULES: Sequence[AttributeRule] = (
     ),
     AttributeRule(
         "xfs", "finobt", "0", "no index of free inodes", "it has no index of free inodes (finobt=0)",
-        "creates search ever longer for a free inode when many are used", "xfs_repair -c finobt=1, or " + _MKFS_XFS,
+        "creates search ever longer for a free inode when many are used",
+        "xfs_repair -c finobt=1, or " + _MKFS_XFS_REMEDY,
         needs={"crc": "1"},
     ),
     AttributeRule(
         "xfs", "ftype", "0", "no types in directories", "its directories hold no types of files (ftype=0)",
-        "find and ls read every inode; overlay file systems do not work on it", _MKFS_XFS,
+        "find and ls read every inode; overlay file systems do not work on it", _MKFS_XFS_REMEDY,
         needs={"crc": "1"},
     ),
     AttributeRule(
         "xfs", "sparse", "0", "no sparse inodes", "it has no sparse inodes (sparse=0)",
-        "creates fail when free space is in pieces smaller than 64 inodes, although there is space", _MKFS_XFS,
+        "creates fail when free space is in pieces smaller than 64 inodes, although there is space", _MKFS_XFS_REMEDY,
         needs={"crc": "1"},
     ),
     AttributeRule(
         "xfs", "isize", "256", "small inodes", "its inodes have 256 bytes",
-        "extended attributes and extents of most files take a separate block, one more read each", _MKFS_XFS,
+        "extended attributes and extents of most files take a separate block, one more read each", _MKFS_XFS_REMEDY,
         needs={"crc": "[01]"},  # output of today: 256 bytes were the default for long
     ),
     AttributeRule(

@@ -29,7 +29,7 @@ from sonde.design.layout.check_peers import find_peer_faults
 from sonde.design.layout.check_permissions import find_permission_faults
 from sonde.design.layout.check_plan import find_plan_faults
 from sonde.design.layout.check_planned_devices import find_device_faults, list_planned_targets
-from sonde.design.layout.check_planned_mounts import select_mounted
+from sonde.design.layout.check_planned_mounts import select_mounted_file_systems
 from sonde.design.layout.check_pools import find_pool_faults
 from sonde.design.layout.check_scrubs import describe_unknown_scrub, list_running_scrubs
 from sonde.design.layout.check_slices import find_slice_faults
@@ -80,7 +80,7 @@ def check_layout(
     ]
     planned: tuple[ObservedFileSystem, ...] = ()
     if planned_layout is not None:
-        planned, mount_results = select_mounted(observed_storage, planned_layout, written, mount_points)
+        planned, mount_results = select_mounted_file_systems(observed_storage, planned_layout, written, mount_points)
         results += mount_results
     for file_system in observed_storage.file_systems:
         own_plan = planned_layout if file_system in planned else None
@@ -133,7 +133,7 @@ def find_top_disk(observed_storage: ObservedStorage, file_system: ObservedFileSy
     return next((disk for disk in observed_storage.disks.values() if name and disk.settings.get("name") == name), None)
 
 
-def find_stripe_below(
+def find_unit_and_stripe_below(
     observed_storage: ObservedStorage, file_system: ObservedFileSystem, planned_layout: FileSystemLayout | None
 ) -> tuple[int | None, int | None]:
     """Unit and full stripe below a file system in bytes: of md, dm, what disks report, or the plan; None is unknown."""
@@ -177,7 +177,7 @@ def _list_unchecked_items(
         yield text
     if file_system.kind in _STRIPED and file_system.unit is None:
         yield f"the stripe unit of {file_system.location}"
-    stripe = find_stripe_below(observed_storage, file_system, planned_layout)
+    stripe = find_unit_and_stripe_below(observed_storage, file_system, planned_layout)
     if file_system.kind in _STRIPED and stripe == (None, None) and not _lies_on_mirrors(observed_storage, file_system):
         advice = "; give the system file with --plan"
         if has_plan:
@@ -228,7 +228,7 @@ def _find_target_stripe(observed_storage: ObservedStorage, planned_layout: FileS
 def _check_stripes(
     observed_storage: ObservedStorage, file_system: ObservedFileSystem, planned_layout: FileSystemLayout | None
 ) -> Iterator[LayoutFault | CheckedItem]:
-    unit, stripe = find_stripe_below(observed_storage, file_system, planned_layout)
+    unit, stripe = find_unit_and_stripe_below(observed_storage, file_system, planned_layout)
     if file_system.unit is not None:
         yield CheckedItem("stripe unit and width", file_system.location)
     if file_system.unit == 0 and stripe:
@@ -370,7 +370,7 @@ def _check_groups(
 def _check_blocks(
     observed_storage: ObservedStorage, file_system: ObservedFileSystem, planned_layout: FileSystemLayout | None
 ) -> Iterator[LayoutFault | CheckedItem]:
-    unit, _ = find_stripe_below(observed_storage, file_system, planned_layout)
+    unit, _ = find_unit_and_stripe_below(observed_storage, file_system, planned_layout)
     if file_system.block and unit and file_system.block >= unit > 4096:
         yield LayoutFault(
             "blocks as large as segments", file_system.location,

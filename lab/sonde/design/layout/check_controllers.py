@@ -28,7 +28,7 @@ def _list_priorities(disk: ObservedDisk) -> list[int]:
                   reverse=True)  # fmt: skip
 
 
-def _name(disks: Sequence[ObservedDisk]) -> str:
+def _join_names(disks: Sequence[ObservedDisk]) -> str:
     return ", ".join(disk.settings.get("name") or disk.name for disk in disks)
 
 
@@ -40,10 +40,11 @@ def _compare_priorities(product: str, maps: Sequence[ObservedDisk]) -> Iterator[
     if remote and all(len(each) == 1 for each in priorities.values()):
         yield LayoutFault(
             "one controller for all disks", ", ".join(disk.name for disk in maps),
-            f"no LUN of {product or 'the array'} has paths to both controllers: {_name(near)} have paths of priority"
-            f" {best} only, {_name(remote)} of {priorities[remote[0].name][0]}",
-            f"{_name(remote)} run over the controller that does not own them, and the next failure of a controller"
-            " stops all", "look at the other controller (is it up?), at its ports and at the zoning, then rescan",
+            f"no LUN of {product or 'the array'} has paths to both controllers: {_join_names(near)} have paths of"
+            f" priority {best} only, {_join_names(remote)} of {priorities[remote[0].name][0]}",
+            f"{_join_names(remote)} run over the controller that does not own them, and the next failure of a"
+            " controller stops all",
+            "look at the other controller (is it up?), at its ports and at the zoning, then rescan",
             parts=tuple(disk.name for disk in maps),
         )  # fmt: skip
         return

@@ -17,8 +17,8 @@ _ATTRIBUTES = ("wwn", "serial")
 # The first half of a WWN of 16 bytes, which old versions of lsblk print: it is that of the array, not of the LUN.
 _SHORT_WWN_PATTERN = re.compile(r"6[0-9a-f]{15}")
 _WWN_PATTERN = re.compile(r"[0-9a-f]{16}|[0-9a-f]{32}")
-_KIND = "path to another LUN"
-_COST = "what is written through it overwrites the other LUN, and reads return its data"
+_FAULT_KIND = "path to another LUN"
+_FAULT_COST = "what is written through it overwrites the other LUN, and reads return its data"
 
 
 def find_foreign_paths(observed_storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
@@ -58,7 +58,7 @@ def _report_changed_lun(
 ) -> LayoutFault:
     owner = _find_map_name(observed_storage, path_identity)
     return LayoutFault(
-        _KIND, disk.name,
+        _FAULT_KIND, disk.name,
         f"all paths of {map_name} have the wwn {f'of {owner}, ' if owner else ''}{path_identity}; the WWID of"
         f" {map_name} is {read_identity(disk, observed_storage.disks)}: the array maps another LUN there now",
         "what is written to the map overwrites the other LUN, and reads return its data",
@@ -87,7 +87,7 @@ def _describe_foreign_paths(
         texts = "; ".join(f"{value} on {' '.join(path for path in value_by_path if value_by_path[path] == value)}"
                           for value, _ in [(common, count), *others])  # fmt: skip
         yield LayoutFault(
-            _KIND, disk.name, f"paths of {map_name} lead to different LUNs: {attribute} {texts}", _COST,
+            _FAULT_KIND, disk.name, f"paths of {map_name} lead to different LUNs: {attribute} {texts}", _FAULT_COST,
             f"stop all writes to {map_name}, and compare the WWID of each path (/lib/udev/scsi_id) with that of the map"
             " (multipath -ll) before a path is removed", _ATTRIBUTES, tuple(value_by_path),
         )  # fmt: skip
@@ -96,8 +96,8 @@ def _describe_foreign_paths(
         if value != common:
             owner = _find_map_name(observed_storage, value) if attribute == "wwn" else ""
             yield LayoutFault(
-                _KIND, path_name, f"{path_name} is a path of {map_name}, and has the {attribute}"
-                f" {f'of {owner}, ' if owner else ''}{value}; that of {map_name} is {common}", _COST,
+                _FAULT_KIND, path_name, f"{path_name} is a path of {map_name}, and has the {attribute}"
+                f" {f'of {owner}, ' if owner else ''}{value}; that of {map_name} is {common}", _FAULT_COST,
                 f"stop all writes to {map_name}, remove the path (echo 1 > /sys/block/{path_name}/device/delete), scan"
                 " again, and check the file systems of both LUNs before they are mounted again", _ATTRIBUTES,
             )  # fmt: skip

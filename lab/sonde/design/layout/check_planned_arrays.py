@@ -18,7 +18,7 @@ from sonde.design.layout.device_identity import (
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage
 
-_CHANGE = "exchange the drives, or change the plan if it is meant so"
+_CHANGE_REMEDY = "exchange the drives, or change the plan if it is meant so"
 _MOST_NAMES = 3
 
 
@@ -217,7 +217,7 @@ def _report_exchange(
         "not as planned", ", ".join(array_names),
         f"{noun}s are exchanged: {first} in {array_names[0]} {verbs[0]} planned for {array_names[1]}, and {second} in"
         f" {array_names[1]} {verbs[1]} planned for {array_names[0]}",
-        "failures that the plan keeps apart may coincide, and drives may have another size or rate", _CHANGE,
+        "failures that the plan keeps apart may coincide, and drives may have another size or rate", _CHANGE_REMEDY,
         parts=array_names,
     )  # fmt: skip
 
@@ -242,7 +242,7 @@ def _report_odd_drives(
         else "failures that the plan keeps apart may coincide, and it may have another size or rate"
     )
     return LayoutFault(
-        "not as planned", array_name, f"its {text} of the plan for it{owner_text}{planned_text}", cost, _CHANGE,
+        "not as planned", array_name, f"its {text} of the plan for it{owner_text}{planned_text}", cost, _CHANGE_REMEDY,
         ("member",), (array_name, *drive_names),
     )  # fmt: skip
 
@@ -335,5 +335,5 @@ def _compare_copies(
         yield LayoutFault(
             "not as planned", array.name,
             f"{odd[0]} hold copies of the same data{others}; the plan pairs each with another",
-            "both copies may be lost with one enclosure or path that the plan keeps apart", _CHANGE,
+            "both copies may be lost with one enclosure or path that the plan keeps apart", _CHANGE_REMEDY,
         )  # fmt: skip

@@ -32,7 +32,7 @@ DEVICE_SUBJECTS: Mapping[tuple[str, str], str] = {
     ("mkfs.lustre", ""): "the planned device of a target", ("mkfs.xfs", ""): "the planned device",
     ("mke2fs", ""): "the planned device", ("mount", ""): "the planned mount point",
 }  # fmt: skip
-_CHANGE = "exchange the devices, or change the plan if it is meant so"
+_CHANGE_REMEDY = "exchange the devices, or change the plan if it is meant so"
 _TARGET_LABEL_PATTERN = re.compile(r"\w+-(?:OST|MDT)[0-9a-f]{4}")
 
 
@@ -144,7 +144,7 @@ def _compare_volume_group(
             yield LayoutFault(
                 "not as planned", disk.name,
                 f"it is a physical volume of {group}; planned are {describe_planned_devices(planned[:4])}",
-                "the volume lies on another device than planned, with other rates and failures", _CHANGE,
+                "the volume lies on another device than planned, with other rates and failures", _CHANGE_REMEDY,
                 ("physical volume",),
             )  # fmt: skip
 

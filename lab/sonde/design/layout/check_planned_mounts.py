@@ -19,7 +19,7 @@ _MAKERS = ("mkfs.xfs", "mke2fs", "mkfs.btrfs")
 _LABEL_LENGTHS = {"xfs": 12, "ext4": 16}
 
 
-def select_mounted(
+def select_mounted_file_systems(
     observed_storage: ObservedStorage,
     planned_layout: FileSystemLayout,
     written: Sequence[WrittenAttribute],

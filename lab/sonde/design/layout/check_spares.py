@@ -15,8 +15,8 @@ _LEVELS = ("raid4", "raid5", "raid6", "raid10")
 
 
 def find_spare_faults(observed_storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
-    """Arrays without a spare. Where no output shows mdadm.conf, an array next to one of its level with spares may share
-    those, so it is no fault."""
+    """Arrays without a spare. Arrays may share spares in a spare group, which only mdadm.conf shows. Without its
+    output, an array is no fault if another array of its level has spares."""
     for array in _list_arrays(observed_storage):
         if _may_share_spares(observed_storage, array):
             continue

@@ -47,8 +47,8 @@ from sonde.design.layout.observe_written_lustre import (
 )
 from sonde.design.layout.written_attributes import WrittenAttribute
 
-_MAKE = "save the data, then make it with the script of sonde layout plan, or correct the system file"
-_SET = "set it as the script of sonde layout plan does"
+_MAKE_REMEDY = "save the data, then make it with the script of sonde layout plan, or correct the system file"
+_SET_REMEDY = "set it as the script of sonde layout plan does"
 
 
 @dataclass(frozen=True)
@@ -59,36 +59,42 @@ class AttributeComparison:
     subject: str
     observe: Observer | None = None
     cost: str = ""
-    remedy: str = _MAKE
+    remedy: str = _MAKE_REMEDY
     attribute: str = ""  # its name in observations, where peers are compared by it
 
 
-_NAMES = "nothing depends on the name"
-_DEVICES = "the plan names no device for it, or no output shows its links in /dev, its WWN or its serial number"
-_PARTITIONS = "the partitions are compared, not the disk that the command names"
-_ANSWER = "it changes how a tool asks or rounds, not what it makes"
-_VARIABLE = "the script takes it from a variable of the shell; give lnet of the network in the system file"
-_UNASSIGNED = "the outputs show it, but not for which of their parts it was planned (lsblk and findmnt tell)"
-_FSTAB = "the mount is compared, not the line of fstab"
-_SWAP = "no output of swap is read"
-_BTRFS = "no output of btrfs is read"
-_EXTERNAL_JOURNAL = "dumpe2fs prints the UUID of an external journal, not its device"
+_NAMES_REASON = "nothing depends on the name"
+_NO_DEVICE_REASON = (
+    "the plan names no device for it, or no output shows its links in /dev, its WWN or its serial number"
+)
+_PARTITIONS_REASON = "the partitions are compared, not the disk that the command names"
+_ANSWER_REASON = "it changes how a tool asks or rounds, not what it makes"
+_SHELL_VARIABLE_REASON = "the script takes it from a variable of the shell; give lnet of the network in the system file"
+_UNASSIGNED_REASON = "the outputs show it, but not for which of their parts it was planned (lsblk and findmnt tell)"
+_FSTAB_REASON = "the mount is compared, not the line of fstab"
+_SWAP_REASON = "no output of swap is read"
+_BTRFS_REASON = "no output of btrfs is read"
+_EXTERNAL_JOURNAL_REASON = "dumpe2fs prints the UUID of an external journal, not its device"
 
 # The reasons for which attributes are not compared.
 REASONS: Mapping[tuple[str, str], str] = {
-    ("mdadm", "--create"): _NAMES, ("mdadm", "--name"): _NAMES, ("mdadm", "--run"): _ANSWER,
-    ("mdadm", ""): _DEVICES,
-    ("sgdisk", ""): _PARTITIONS, ("sgdisk", "--clear"): _ANSWER, ("sgdisk", "--set-alignment"): _ANSWER,
-    ("partx", "--update"): _ANSWER, ("settle", ""): _ANSWER,
-    ("pvcreate", ""): _DEVICES, ("vgcreate", ""): _DEVICES, ("lvcreate", ""): _NAMES, ("lvcreate", "--name"): _NAMES,
-    ("mkfs.xfs", ""): _DEVICES, ("mke2fs", ""): _DEVICES, ("mkfs.btrfs", ""): _DEVICES,
-    ("mkfs.btrfs", "--label"): _BTRFS,
-    ("mkswap", ""): _SWAP, ("mkswap", "--label"): _SWAP, ("swapon", ""): _SWAP,
-    ("zpool", "-O mountpoint"): "zfs set replaces it at once", ("zfs", ""): _NAMES,
-    ("printf", ""): _FSTAB, ("mount", ""): _DEVICES, ("mkdir", ""): _NAMES, ("mkdir", "-p"): _ANSWER,
-    ("mkfs.lustre", ""): _DEVICES,
-    ("mkfs.lustre", "--mkfsoptions -J device"): _EXTERNAL_JOURNAL,
-    ("require_mount", ""): "the bitmaps in that folder are compared", ("lctl", ""): _ANSWER, ("lctl", "-P"): _ANSWER,
+    ("mdadm", "--create"): _NAMES_REASON, ("mdadm", "--name"): _NAMES_REASON, ("mdadm", "--run"): _ANSWER_REASON,
+    ("mdadm", ""): _NO_DEVICE_REASON,
+    ("sgdisk", ""): _PARTITIONS_REASON, ("sgdisk", "--clear"): _ANSWER_REASON,
+    ("sgdisk", "--set-alignment"): _ANSWER_REASON,
+    ("partx", "--update"): _ANSWER_REASON, ("settle", ""): _ANSWER_REASON,
+    ("pvcreate", ""): _NO_DEVICE_REASON, ("vgcreate", ""): _NO_DEVICE_REASON, ("lvcreate", ""): _NAMES_REASON,
+    ("lvcreate", "--name"): _NAMES_REASON,
+    ("mkfs.xfs", ""): _NO_DEVICE_REASON, ("mke2fs", ""): _NO_DEVICE_REASON, ("mkfs.btrfs", ""): _NO_DEVICE_REASON,
+    ("mkfs.btrfs", "--label"): _BTRFS_REASON,
+    ("mkswap", ""): _SWAP_REASON, ("mkswap", "--label"): _SWAP_REASON, ("swapon", ""): _SWAP_REASON,
+    ("zpool", "-O mountpoint"): "zfs set replaces it at once", ("zfs", ""): _NAMES_REASON,
+    ("printf", ""): _FSTAB_REASON, ("mount", ""): _NO_DEVICE_REASON, ("mkdir", ""): _NAMES_REASON,
+    ("mkdir", "-p"): _ANSWER_REASON,
+    ("mkfs.lustre", ""): _NO_DEVICE_REASON,
+    ("mkfs.lustre", "--mkfsoptions -J device"): _EXTERNAL_JOURNAL_REASON,
+    ("require_mount", ""): "the bitmaps in that folder are compared", ("lctl", ""): _ANSWER_REASON,
+    ("lctl", "-P"): _ANSWER_REASON,
     ("chmod", ""): "only on this machine the permissions of a directory are read",
 }  # fmt: skip
 
@@ -159,14 +165,14 @@ COMPARISONS: Mapping[tuple[str, str], AttributeComparison] = {
     **{("zpool", f"{flag} {name}"): AttributeComparison(f"the planned {name}", observe_pool_properties, cost, remedy,
                                                           name)
        for flag, name, cost, remedy in (
-           ("-o", "ashift", "writes smaller than a sector of the drives, or lost space", _MAKE),
-           ("-O", "recordsize", "requests to the drives have another size", _SET),
-           ("-O", "atime", "every read writes", _SET),
-           ("-O", "xattr", "attributes lie in hidden directories, and take further requests", _SET),
-           ("-O", "compression", "another amount of data is written, and processors have another load", _SET),
+           ("-o", "ashift", "writes smaller than a sector of the drives, or lost space", _MAKE_REMEDY),
+           ("-O", "recordsize", "requests to the drives have another size", _SET_REMEDY),
+           ("-O", "atime", "every read writes", _SET_REMEDY),
+           ("-O", "xattr", "attributes lie in hidden directories, and take further requests", _SET_REMEDY),
+           ("-O", "compression", "another amount of data is written, and processors have another load", _SET_REMEDY),
     )},
     ("zfs", "mountpoint"): AttributeComparison("the planned mountpoint", observe_pool_properties,
-                                      "programs write to another file system", _SET),
+                                      "programs write to another file system", _SET_REMEDY),
     # ---- mounts and queues
     ("mount", "-o noatime"): AttributeComparison("mount options"),
     **{("mount", f"-o {name}"): AttributeComparison(f"the planned {name}")
@@ -202,7 +208,7 @@ COMPARISONS: Mapping[tuple[str, str], AttributeComparison] = {
             " takes memory of the server"),
     )},
     ("lctl", "brw_size"): AttributeComparison("the planned brw_size", observe_request_sizes,
-                                     "requests to the drives are no whole stripes", _SET),
+                                     "requests to the drives are no whole stripes", _SET_REMEDY),
 }  # fmt: skip
 
 
@@ -249,9 +255,9 @@ def list_not_compared(
             values = [attribute.value for attribute in written if attribute.key == (program, option)]
             is_variable = all(value.startswith("$") and "(" not in value for value in values)
             reason = (
-                _VARIABLE
+                _SHELL_VARIABLE_REASON
                 if is_variable
-                else _UNASSIGNED
+                else _UNASSIGNED_REASON
                 if _is_shown_elsewhere(view, (program, option), comparison)
                 else "no output shows it"
             )

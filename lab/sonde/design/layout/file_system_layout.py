@@ -260,7 +260,7 @@ class _LayoutComputation:
             size = xfs.LEGACY_LARGEST_LOG if fast else xfs.LEGACY_LOG
             how = "the largest that can be used, for more than 300 MB/s" if fast else "the default, up to 300 MB/s"
         else:
-            size, how = xfs.compute_log_size(capacity, groups.size * BLOCK, self.rates.write)
+            size, how = xfs.compute_log_size_and_reason(capacity, groups.size * BLOCK, self.rates.write)
         self.record_derivation("log", size, f"{format_bytes(size)} = {size // BLOCK} blocks", how)
         return size
 

@@ -16,12 +16,12 @@ from sonde.design.layout.live.observations import ObservedStorage
 from sonde.design.layout.merge_adapters import join_faults_of_adapters
 from sonde.design.layout.observe_written import list_disks_below
 
-_PLANNED = "not as planned"
-_PEERS = "differs from its peers"
-_PVMOVE, _SPARE = "pvmove not finished", "spare in the place of a drive"
-_BYPASSED = "path used without its map"
-_UNEQUAL = "unequal members of a stripe"
-_SHARED = "targets share a device"
+_NOT_AS_PLANNED = "not as planned"
+_DIFFERS_FROM_PEERS = "differs from its peers"
+_PVMOVE_UNFINISHED, _SPARE_IN_USE = "pvmove not finished", "spare in the place of a drive"
+_MAP_BYPASSED = "path used without its map"
+_UNEQUAL_MEMBERS = "unequal members of a stripe"
+_SHARED_DEVICE = "targets share a device"
 _SIZES = frozenset({"capacity", "agcount", "agsize in blocks"})
 _GEOMETRY = frozenset({"geometry", "unit"})
 _FLIGHT = frozenset({"max_rpcs_in_flight", "max_pages_per_rpc", "max_dirty_mb"})
@@ -44,46 +44,52 @@ class CauseRule:
 
 # The rules apply in this order; an effect has one cause.
 RULES: Sequence[CauseRule] = (
-    CauseRule(_BYPASSED, _ANY, _PLANNED, frozenset({"physical volume"}), is_partial=True),
-    CauseRule(_BYPASSED, _ANY, _PLANNED, frozenset({"members", "device"}), is_above=True),
-    CauseRule(_BYPASSED, _ANY, "fewer paths than others", _ANY, is_partial=True),
-    CauseRule(_BYPASSED, _ANY, "single path", _ANY, is_partial=True),
-    CauseRule(_BYPASSED, _ANY, "one drive twice", _ANY, is_partial=True),
-    CauseRule(_PLANNED, frozenset({"spares"}), "no spare", _ANY),
-    CauseRule(_PLANNED, frozenset({"geometry"}), _PLANNED, frozenset({"level", "devices"})),
-    CauseRule(_PLANNED, _GEOMETRY, _UNEQUAL, frozenset({"geometry", "size"}), is_above=True),
-    CauseRule(_PLANNED, _GEOMETRY, "unit does not fit the stripe", _ANY, is_above=True),
-    CauseRule(_PLANNED, _GEOMETRY, "requests are cut", _ANY),
-    CauseRule(_PLANNED, _GEOMETRY, _PEERS, frozenset({"minimum_io_size", "optimal_io_size"})),
-    CauseRule(_PLANNED, _GEOMETRY | {"size", "members"}, _PLANNED, _SIZES, is_above=True),
-    CauseRule(_PLANNED, _GEOMETRY, _PLANNED, frozenset({"unit", "width", "sunit", "swidth"}), is_above=True),
-    CauseRule(_PLANNED, frozenset({"size"}), _UNEQUAL, frozenset({"size"}), is_above=True),
-    CauseRule(_PLANNED, frozenset({"flash"}), _PLANNED, frozenset({"size", "physical_block_size"})),
-    CauseRule(_PLANNED, frozenset({"member"}), _PLANNED, frozenset({"size", "flash", "physical_block_size"})),
-    CauseRule(_PLANNED, frozenset({"member"}), _UNEQUAL, frozenset({"size", "flash"})),
-    CauseRule(_PLANNED, frozenset({"member"}), "one disk in several arrays", _ANY, is_partial=True),
-    CauseRule(_PLANNED, frozenset({"members"}), _PLANNED, frozenset({"stripes", "members"})),
-    CauseRule(_PLANNED, frozenset({"members"}), _PLANNED, frozenset({"swidth"}), is_above=True),
-    CauseRule(_PLANNED, frozenset({"members"}), "groups begin on one drive", _ANY, is_above=True),
-    CauseRule(_PLANNED, frozenset({"physical volume"}), _PLANNED, frozenset({"members"}), is_above=True),
-    CauseRule(_PLANNED, frozenset({"sunit"}), _PLANNED, frozenset({"swidth"})),
-    CauseRule(_PLANNED, frozenset({"unit"}), _PLANNED, frozenset({"width"})),
-    CauseRule(_PLANNED, frozenset({"sunit", "swidth"}), "groups begin on one drive", _ANY),
-    CauseRule(_PLANNED, frozenset({"sunit", "swidth"}), "mount option", frozenset({"stripe"})),
-    CauseRule(_PVMOVE, _ANY, _PLANNED, frozenset({"physical volume", "members", "layer"}), is_partial=True),
-    CauseRule(_PVMOVE, _ANY, _UNEQUAL, frozenset({"size"}), is_partial=True),
-    CauseRule(_PVMOVE, _ANY, "unequal segments of a volume", _ANY, is_partial=True),
-    CauseRule("degraded", _ANY, _SPARE, _ANY, is_partial=True),
-    CauseRule("failed drive in an array", _ANY, _SPARE, _ANY, is_partial=True),
-    CauseRule(_SPARE, _ANY, _PLANNED, frozenset({"spares"}), is_partial=True),
-    CauseRule(_SPARE, _ANY, "no spare", _ANY, is_partial=True),
+    CauseRule(_MAP_BYPASSED, _ANY, _NOT_AS_PLANNED, frozenset({"physical volume"}), is_partial=True),
+    CauseRule(_MAP_BYPASSED, _ANY, _NOT_AS_PLANNED, frozenset({"members", "device"}), is_above=True),
+    CauseRule(_MAP_BYPASSED, _ANY, "fewer paths than others", _ANY, is_partial=True),
+    CauseRule(_MAP_BYPASSED, _ANY, "single path", _ANY, is_partial=True),
+    CauseRule(_MAP_BYPASSED, _ANY, "one drive twice", _ANY, is_partial=True),
+    CauseRule(_NOT_AS_PLANNED, frozenset({"spares"}), "no spare", _ANY),
+    CauseRule(_NOT_AS_PLANNED, frozenset({"geometry"}), _NOT_AS_PLANNED, frozenset({"level", "devices"})),
+    CauseRule(_NOT_AS_PLANNED, _GEOMETRY, _UNEQUAL_MEMBERS, frozenset({"geometry", "size"}), is_above=True),
+    CauseRule(_NOT_AS_PLANNED, _GEOMETRY, "unit does not fit the stripe", _ANY, is_above=True),
+    CauseRule(_NOT_AS_PLANNED, _GEOMETRY, "requests are cut", _ANY),
+    CauseRule(_NOT_AS_PLANNED, _GEOMETRY, _DIFFERS_FROM_PEERS, frozenset({"minimum_io_size", "optimal_io_size"})),
+    CauseRule(_NOT_AS_PLANNED, _GEOMETRY | {"size", "members"}, _NOT_AS_PLANNED, _SIZES, is_above=True),
+    CauseRule(
+        _NOT_AS_PLANNED, _GEOMETRY, _NOT_AS_PLANNED, frozenset({"unit", "width", "sunit", "swidth"}), is_above=True
+    ),
+    CauseRule(_NOT_AS_PLANNED, frozenset({"size"}), _UNEQUAL_MEMBERS, frozenset({"size"}), is_above=True),
+    CauseRule(_NOT_AS_PLANNED, frozenset({"flash"}), _NOT_AS_PLANNED, frozenset({"size", "physical_block_size"})),
+    CauseRule(
+        _NOT_AS_PLANNED, frozenset({"member"}), _NOT_AS_PLANNED, frozenset({"size", "flash", "physical_block_size"})
+    ),
+    CauseRule(_NOT_AS_PLANNED, frozenset({"member"}), _UNEQUAL_MEMBERS, frozenset({"size", "flash"})),
+    CauseRule(_NOT_AS_PLANNED, frozenset({"member"}), "one disk in several arrays", _ANY, is_partial=True),
+    CauseRule(_NOT_AS_PLANNED, frozenset({"members"}), _NOT_AS_PLANNED, frozenset({"stripes", "members"})),
+    CauseRule(_NOT_AS_PLANNED, frozenset({"members"}), _NOT_AS_PLANNED, frozenset({"swidth"}), is_above=True),
+    CauseRule(_NOT_AS_PLANNED, frozenset({"members"}), "groups begin on one drive", _ANY, is_above=True),
+    CauseRule(_NOT_AS_PLANNED, frozenset({"physical volume"}), _NOT_AS_PLANNED, frozenset({"members"}), is_above=True),
+    CauseRule(_NOT_AS_PLANNED, frozenset({"sunit"}), _NOT_AS_PLANNED, frozenset({"swidth"})),
+    CauseRule(_NOT_AS_PLANNED, frozenset({"unit"}), _NOT_AS_PLANNED, frozenset({"width"})),
+    CauseRule(_NOT_AS_PLANNED, frozenset({"sunit", "swidth"}), "groups begin on one drive", _ANY),
+    CauseRule(_NOT_AS_PLANNED, frozenset({"sunit", "swidth"}), "mount option", frozenset({"stripe"})),
+    CauseRule(
+        _PVMOVE_UNFINISHED, _ANY, _NOT_AS_PLANNED, frozenset({"physical volume", "members", "layer"}), is_partial=True
+    ),
+    CauseRule(_PVMOVE_UNFINISHED, _ANY, _UNEQUAL_MEMBERS, frozenset({"size"}), is_partial=True),
+    CauseRule(_PVMOVE_UNFINISHED, _ANY, "unequal segments of a volume", _ANY, is_partial=True),
+    CauseRule("degraded", _ANY, _SPARE_IN_USE, _ANY, is_partial=True),
+    CauseRule("failed drive in an array", _ANY, _SPARE_IN_USE, _ANY, is_partial=True),
+    CauseRule(_SPARE_IN_USE, _ANY, _NOT_AS_PLANNED, frozenset({"spares"}), is_partial=True),
+    CauseRule(_SPARE_IN_USE, _ANY, "no spare", _ANY, is_partial=True),
     CauseRule("not mounted", _ANY, "fstab names no device", _ANY, is_partial=True),
     CauseRule("mount point twice", _ANY, "mounted over", _ANY, is_partial=True),
     CauseRule("mount point twice", _ANY, "not mounted", frozenset({"mounted"}), is_partial=True),
     CauseRule("one controller for all disks", _ANY, "no active path", _ANY, is_partial=True),
     CauseRule("one controller for all disks", _ANY, "on alternate paths", _ANY, is_partial=True),
     CauseRule("on alternate paths", _ANY, "fewer paths than others", _ANY),
-    CauseRule("on alternate paths", _ANY, _PEERS, frozenset({"path groups"})),
+    CauseRule("on alternate paths", _ANY, _DIFFERS_FROM_PEERS, frozenset({"path groups"})),
     CauseRule("no active path", _ANY, "path failed", _ANY, is_partial=True),
     CauseRule("path failed", _ANY, "one path for all", _ANY, is_partial=True),
     CauseRule("path failed", _ANY, "not optimal", _ANY, is_partial=True),
@@ -93,30 +99,37 @@ RULES: Sequence[CauseRule] = (
     CauseRule("target with another name", _ANY, "one label twice", frozenset({"index"}), is_partial=True),
     CauseRule("index used twice", _ANY, "one label twice", frozenset({"index"})),
     CauseRule("target with another name", _ANY, "targets differ", frozenset({"file_system"}), is_partial=True),
-    CauseRule(_SHARED, _ANY, _PLANNED, frozenset({"device"}), is_partial=True),
-    CauseRule(_PLANNED, frozenset({"vdev drives"}), _PLANNED, frozenset({"vdevs"})),
+    CauseRule(_SHARED_DEVICE, _ANY, _NOT_AS_PLANNED, frozenset({"device"}), is_partial=True),
+    CauseRule(_NOT_AS_PLANNED, frozenset({"vdev drives"}), _NOT_AS_PLANNED, frozenset({"vdevs"})),
     CauseRule("vdev not planned", _ANY, "vdev without redundancy", _ANY),
-    CauseRule("vdev not planned", _ANY, _PLANNED, frozenset({"spares"})),
-    CauseRule(_UNEQUAL, frozenset({"write_cache"}), _PEERS, frozenset({"write_cache"}), is_above=True, is_partial=True),
+    CauseRule("vdev not planned", _ANY, _NOT_AS_PLANNED, frozenset({"spares"})),
+    CauseRule(
+        _UNEQUAL_MEMBERS,
+        frozenset({"write_cache"}),
+        _DIFFERS_FROM_PEERS,
+        frozenset({"write_cache"}),
+        is_above=True,
+        is_partial=True,
+    ),
     CauseRule("target inactive", _ANY, "no new objects", _ANY),
     CauseRule("degraded", _ANY, "errors of an adapter", _ANY, is_partial=True),
     CauseRule("device partly unused", _ANY, "targets differ", frozenset({"inodes", "kib"})),
     CauseRule("target not mounted", _ANY, "target inactive", _ANY),
-    CauseRule("degraded", _ANY, _PLANNED, frozenset({"spares"}), is_partial=True),
+    CauseRule("degraded", _ANY, _NOT_AS_PLANNED, frozenset({"spares"}), is_partial=True),
     CauseRule("timeout too short", _ANY, "timeout below error recovery", _ANY),
     CauseRule("slice is not aligned", _ANY, "slice is not aligned", _ANY),
-    CauseRule("slice is not aligned", _ANY, _PLANNED, frozenset({"start"})),
+    CauseRule("slice is not aligned", _ANY, _NOT_AS_PLANNED, frozenset({"start"})),
     CauseRule("array not assembled", _ANY, "array inactive", _ANY, is_partial=True),
     CauseRule("array inactive", _ANY, "drive left its array", _ANY, is_partial=True),
     CauseRule("array not assembled", _ANY, "volume lacks a device", _ANY, is_partial=True),
     CauseRule("array not assembled", _ANY, "not mounted", _ANY, is_partial=True),
-    CauseRule("array not assembled", _ANY, _PLANNED, frozenset({"members", "stripes"}), is_partial=True),
+    CauseRule("array not assembled", _ANY, _NOT_AS_PLANNED, frozenset({"members", "stripes"}), is_partial=True),
     CauseRule("drive left its array", _ANY, "no spare", _ANY, is_partial=True),
-    CauseRule("drive left its array", _ANY, _PLANNED, frozenset({"spares"}), is_partial=True),
+    CauseRule("drive left its array", _ANY, _NOT_AS_PLANNED, frozenset({"spares"}), is_partial=True),
     CauseRule("failed drive in an array", _ANY, "no spare", _ANY),
-    CauseRule("failed drive in an array", _ANY, _PLANNED, frozenset({"spares"}), is_partial=True),
-    CauseRule("no failover server", _ANY, _PLANNED, frozenset({"failover"})),
-    CauseRule("failover servers differ", _ANY, _PLANNED, frozenset({"failover"})),
+    CauseRule("failed drive in an array", _ANY, _NOT_AS_PLANNED, frozenset({"spares"}), is_partial=True),
+    CauseRule("no failover server", _ANY, _NOT_AS_PLANNED, frozenset({"failover"})),
+    CauseRule("failover servers differ", _ANY, _NOT_AS_PLANNED, frozenset({"failover"})),
     CauseRule("file system with errors", _ANY, "file system with errors", _ANY),
     CauseRule("degraded", _ANY, "spare in use", _ANY),
     CauseRule("degraded", _ANY, "errors of a drive", _ANY),
@@ -194,8 +207,8 @@ def _move_effects_into_causes(
 
 def _add_consequence(cause: LayoutFault, effect: LayoutFault) -> LayoutFault:
     planned = re.search(r"; planned (?:is|are) .*", effect.problem)
-    is_same = cause.kind == _PEERS or set(list_fault_parts(cause)) == set(list_fault_parts(effect))
-    if planned and is_same and _shares_attribute(cause, effect) and effect.kind == _PLANNED:
+    is_same = cause.kind == _DIFFERS_FROM_PEERS or set(list_fault_parts(cause)) == set(list_fault_parts(effect))
+    if planned and is_same and _shares_attribute(cause, effect) and effect.kind == _NOT_AS_PLANNED:
         # the same attribute of the same parts: only the planned value is new
         suffix = planned[0] if "; planned " not in cause.problem else ""
         return replace(cause, problem=cause.problem + suffix, consequences=(*cause.consequences, *effect.consequences))
@@ -209,8 +222,8 @@ def _shares_attribute(cause: LayoutFault, effect: LayoutFault) -> bool:
 
 def _says_rule_and_plan(cause: LayoutFault, effect: LayoutFault) -> bool:
     return (
-        effect.kind == _PLANNED
-        and cause.kind not in (_PLANNED, _PEERS, "no spare")
+        effect.kind == _NOT_AS_PLANNED
+        and cause.kind not in (_NOT_AS_PLANNED, _DIFFERS_FROM_PEERS, "no spare")
         and _shares_attribute(cause, effect)
         and set(list_fault_parts(effect)) == set(list_fault_parts(cause))
     )
@@ -220,7 +233,7 @@ def _is_about_paths(maps_by_path: dict[str, str], cause: LayoutFault, effect: La
     """Whether an attribute of paths follows from, or is, that of their maps."""
     parts = list_fault_parts(effect)
     maps = {maps_by_path.get(part, "") for part in parts}
-    if effect.kind != _PEERS and cause.kind not in (_PEERS, "zoned drive"):
+    if effect.kind != _DIFFERS_FROM_PEERS and cause.kind not in (_DIFFERS_FROM_PEERS, "zoned drive"):
         return False
     return _shares_attribute(cause, effect) and maps <= set(list_fault_parts(cause)) and "" not in maps
 

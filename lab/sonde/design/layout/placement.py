@@ -201,8 +201,8 @@ class _PlacementPlanner:
                 every = tuple(option[: self.count or len(option)])
                 if every and (
                     best is None
-                    or _compute_met_shares(requirement, every, self._estimate_rates(every))
-                    > _compute_met_shares(requirement, *best)
+                    or _compute_met_capacity_and_rate_shares(requirement, every, self._estimate_rates(every))
+                    > _compute_met_capacity_and_rate_shares(requirement, *best)
                 ):
                     best = (every, self._estimate_rates(every))
         if best is None:
@@ -236,11 +236,11 @@ class _PlacementPlanner:
         return None
 
     def _commit_members(
-        self, requirement: LayoutRequirement, member_candidates: tuple[Candidate, ...]
+        self, requirement: LayoutRequirement, chosen_candidates: tuple[Candidate, ...]
     ) -> PlacedFileSystem:
-        self._reserve_members(member_candidates, exclusively=True)
-        log, length = self._place_log(requirement, member_candidates)
-        rates = self._estimate_rates(member_candidates)
+        self._reserve_members(chosen_candidates, exclusively=True)
+        log, length = self._place_log(requirement, chosen_candidates)
+        rates = self._estimate_rates(chosen_candidates)
         for direction in ("read", "write"):
             if getattr(requirement, direction) is not None and getattr(rates, direction) is None:
                 self.result.notes.append(
@@ -248,20 +248,20 @@ class _PlacementPlanner:
                     f"is unknown; "
                     "no part on its path has a rate in the system file"
                 )
-        return PlacedFileSystem(requirement, member_candidates, False, None, log, length)
+        return PlacedFileSystem(requirement, chosen_candidates, False, None, log, length)
 
-    def _place_log(self, requirement: LayoutRequirement, member_candidates: Sequence[Candidate]) -> tuple[str, int]:
+    def _place_log(self, requirement: LayoutRequirement, chosen_candidates: Sequence[Candidate]) -> tuple[str, int]:
         """Places the log of a striped XFS on hard disks onto a mirror that shares no drive with its data. Returns the
         candidate and the size."""
-        fast = len(member_candidates) > 1 or (requirement.write or 0) > xfs.LEGACY_LOG_RATE
+        fast = len(chosen_candidates) > 1 or (requirement.write or 0) > xfs.LEGACY_LOG_RATE
         platters = any(isinstance(device.table, Drive) and device.table.kind in ("hdd", "")
-                       for member in member_candidates for device in member.device.iterate_top_down())  # fmt: skip
+                       for member in chosen_candidates for device in member.device.iterate_top_down())  # fmt: skip
         if requirement.table.kind != "xfs" or not (fast and platters):
             return "", 0
-        length = xfs.compute_log_size(
-            _sum_member_bytes(member_candidates), 1 << 40, requirement.write, is_external=True
+        length = xfs.compute_log_size_and_reason(
+            _sum_member_bytes(chosen_candidates), 1 << 40, requirement.write, is_external=True
         )[0]
-        if member_candidates[0].device.is_cray_x1:
+        if chosen_candidates[0].device.is_cray_x1:
             length = xfs.LEGACY_LARGEST_LOG
         for name, pieces in self.result.bins.items():
             candidate = self.result.candidates[name]
@@ -313,20 +313,20 @@ class _PlacementPlanner:
                         propose_raid_groups(self.system, boxes, candidate_class, geometry, requirement.id)
                     )
 
-    def _meets_rates(self, requirement: LayoutRequirement, member_candidates: tuple[Candidate, ...]) -> bool:
-        rates = self._estimate_rates(member_candidates)
+    def _meets_rates(self, requirement: LayoutRequirement, chosen_candidates: tuple[Candidate, ...]) -> bool:
+        rates = self._estimate_rates(chosen_candidates)
         for required, offered in ((requirement.read, rates.read), (requirement.write, rates.write)):
             if required is not None and offered is not None and offered < required:
                 return False
         return True
 
-    def _estimate_rates(self, member_candidates: tuple[Candidate, ...]) -> BandwidthEstimate:
-        return estimate_bandwidth(self.system, "", (join_members(member_candidates),))
+    def _estimate_rates(self, chosen_candidates: tuple[Candidate, ...]) -> BandwidthEstimate:
+        return estimate_bandwidth(self.system, "", (join_members(chosen_candidates),))
 
-    def _reserve_members(self, member_candidates: Sequence[Candidate], *, exclusively: bool = False) -> None:
+    def _reserve_members(self, chosen_candidates: Sequence[Candidate], *, exclusively: bool = False) -> None:
         """Marks members as used. With `exclusively` nothing else on their drives is offered to other file systems."""
-        names = {member.id for member in member_candidates}
-        used = {device.id for member in member_candidates for device in member.device.iterate_top_down()}
+        names = {member.id for member in chosen_candidates}
+        used = {device.id for member in chosen_candidates for device in member.device.iterate_top_down()}
         self.free = [
             candidate
             for candidate in self.free
@@ -334,19 +334,19 @@ class _PlacementPlanner:
             and not (exclusively and used & {inner.id for inner in candidate.device.list_raid_groups()})
         ]
         self.drives = {box: [drive for drive in drives if drive.id not in used] for box, drives in self.drives.items()}
-        self.result.candidates |= {member.id: member for member in member_candidates}
+        self.result.candidates |= {member.id: member for member in chosen_candidates}
 
     def _record_unmet_requirement(
-        self, requirement: LayoutRequirement, member_candidates: tuple[Candidate, ...], rates: BandwidthEstimate
+        self, requirement: LayoutRequirement, chosen_candidates: tuple[Candidate, ...], rates: BandwidthEstimate
     ) -> None:
         count_text = format_count_with_noun(
-            len(member_candidates), "LUN" if member_candidates[0].device.kind == "luns" else "group"
+            len(chosen_candidates), "LUN" if chosen_candidates[0].device.kind == "luns" else "group"
         )
-        if requirement.capacity is not None and _sum_member_bytes(member_candidates) < requirement.capacity:
+        if requirement.capacity is not None and _sum_member_bytes(chosen_candidates) < requirement.capacity:
             self.result.unmet.append(
                 f"{requirement.id} requires {format_bytes(requirement.capacity)}; all equal free members, "
                 f"{count_text}, "
-                f"offer {format_bytes(_sum_member_bytes(member_candidates))}"
+                f"offer {format_bytes(_sum_member_bytes(chosen_candidates))}"
             )
         for direction in ("read", "write"):
             required, offered = getattr(requirement, direction), getattr(rates, direction)
@@ -363,15 +363,15 @@ def _is_mirrored(candidate: Candidate) -> bool:
     return geometry is not None and geometry.copies > 1
 
 
-def _sum_member_bytes(member_candidates: Sequence[Candidate]) -> int:
-    return len(member_candidates) * min((member.device.capacity or 0 for member in member_candidates), default=0)
+def _sum_member_bytes(chosen_candidates: Sequence[Candidate]) -> int:
+    return len(chosen_candidates) * min((member.device.capacity or 0 for member in chosen_candidates), default=0)
 
 
-def _compute_met_shares(
-    requirement: LayoutRequirement, member_candidates: Sequence[Candidate], rates: BandwidthEstimate
+def _compute_met_capacity_and_rate_shares(
+    requirement: LayoutRequirement, chosen_candidates: Sequence[Candidate], rates: BandwidthEstimate
 ) -> tuple[float, float]:
     """How far the members meet a requirement: capacity, then bandwidth."""
-    share = min(1.0, _sum_member_bytes(member_candidates) / requirement.capacity) if requirement.capacity else 1.0
+    share = min(1.0, _sum_member_bytes(chosen_candidates) / requirement.capacity) if requirement.capacity else 1.0
     ways = [
         min(1.0, offered / required)
         for required, offered in ((requirement.read, rates.read), (requirement.write, rates.write))
@@ -380,19 +380,19 @@ def _compute_met_shares(
     return share, min(ways, default=1.0)
 
 
-def join_members(member_candidates: Sequence[Candidate]) -> BlockDevice:
+def join_members(chosen_candidates: Sequence[Candidate]) -> BlockDevice:
     """The members as one device: the only one, or a volume striped over all with one full stripe per member."""
-    if len(member_candidates) == 1:
-        return member_candidates[0].device
-    stripe = member_candidates[0].device.full_stripe_bytes
+    if len(chosen_candidates) == 1:
+        return chosen_candidates[0].device
+    stripe = chosen_candidates[0].device.full_stripe_bytes
     table = Volume(
-        id="-", kind="stripe", members=tuple(member.id for member in member_candidates),
+        id="-", kind="stripe", members=tuple(member.id for member in chosen_candidates),
         stripe_unit=None if stripe is None else make_planned_size(stripe),
     )  # fmt: skip
     return BlockDevice(
         "-",
         "volumes",
         table,
-        tuple(member.device for member in member_candidates),
-        _sum_member_bytes(member_candidates),
+        tuple(member.device for member in chosen_candidates),
+        _sum_member_bytes(chosen_candidates),
     )

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sonde.design.layout.check import find_stripe_below
+from sonde.design.layout.check import find_unit_and_stripe_below
 from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.live.observations import ObservedStorage
 from sonde.model.errors import UserError
@@ -112,7 +112,7 @@ def choose_stripe_geometry(
                 f"the plan of {planned_layout.id}",
             )
     for file_system in observed_storage.file_systems:
-        inner, full = find_stripe_below(observed_storage, file_system, None)
+        inner, full = find_unit_and_stripe_below(observed_storage, file_system, None)
         if inner and full:
             levels = {disk.level for disk in observed_storage.disks.values() if disk.level}
             has_parity = bool(levels & {"raid4", "raid5", "raid6"}) if levels else parity

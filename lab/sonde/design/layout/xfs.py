@@ -73,7 +73,7 @@ def compute_allocation_groups(
             f"ceil({block_count} / {requested_groups} groups)",
         )
     else:
-        size, how = _choose_default_group_size(block_count, block_bytes, largest, is_striped=stripe_unit > 0)
+        size, how = _choose_default_group_size_and_reason(block_count, block_bytes, largest, is_striped=stripe_unit > 0)
     how = f"{how} = {size} blocks"
     if stripe_unit:
         even = _round_up_to_multiple(size, stripe_unit)
@@ -94,7 +94,7 @@ def compute_allocation_groups(
     return AllocationGroups(count, size, block_count, f"{how}; ceil({block_count} / {size}) = {count} groups")
 
 
-def _choose_default_group_size(
+def _choose_default_group_size_and_reason(
     block_count: int, block_bytes: int, largest_group: int, *, is_striped: bool
 ) -> tuple[int, str]:
     total = block_count * block_bytes
@@ -113,7 +113,7 @@ def _choose_default_group_size(
     return size, f"ceil({block_count} / {parts} groups)"
 
 
-def compute_log_size(
+def compute_log_size_and_reason(
     capacity_bytes: int, group_bytes: int, write_bytes_per_s: float | None, *, is_external: bool = False
 ) -> tuple[int, str]:
     """Bytes of the log and the reason. `group_bytes` is the size of an allocation group in bytes, which holds an

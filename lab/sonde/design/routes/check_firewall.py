@@ -9,7 +9,7 @@ from dataclasses import replace
 from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.fabric import Fabric, FabricRouter, FabricSide
 from sonde.design.routes.faults import RouteFault
-from sonde.design.routes.firewall_rules import Firewall, FirewallRule, find_fate, find_translation, list_packets
+from sonde.design.routes.firewall_rules import Firewall, FirewallRule, find_packet_fate, find_translation, list_packets
 from sonde.design.routes.host_tables import HostTables
 
 
@@ -50,7 +50,7 @@ def _check_direction(
 ) -> Iterator[RouteFault]:
     packets = list_packets(_list_addresses(source), _list_addresses(destination), input_device, output_device)
     for packet in packets:
-        fate = find_fate(firewall, packet)
+        fate = find_packet_fate(firewall, packet)
         connections = f"connections from {source.network} to {destination.network}"
         accept = f"accept packets from {input_device} to {output_device} before it"
         if fate.is_accepted is False and not fate.may_be_accepted:
@@ -61,7 +61,7 @@ def _check_direction(
                 f"{accept} (chain FORWARD), and in the files of the firewall",
             )  # fmt: skip
             continue
-        errors = find_fate(firewall, replace(packet, protocol="icmp"))
+        errors = find_packet_fate(firewall, replace(packet, protocol="icmp"))
         is_dropped = errors.is_accepted is False and not errors.may_be_accepted
         if fate.is_accepted and is_dropped and firewall.version == 4:
             yield RouteFault(

@@ -27,8 +27,8 @@ from sonde.model.system import System
 # The members of the tables that `check_host_routes` reads.
 _IP_MEMBERS = ("rules", "routes", "addresses", "settings", "options", "neighbors")
 _OTHER_LNET = ("LNet of the other hosts",)
-_NO_CONFIGURATION = "configuration files, which set all this again at the next start"
-_LINK_ADDRESSES = "whether the link addresses of neighbors are those of their interfaces"
+_NO_CONFIGURATION_TEXT = "configuration files, which set all this again at the next start"
+_LINK_ADDRESSES_TEXT = "whether the link addresses of neighbors are those of their interfaces"
 _NEVER_EXAMINED = ("names of hosts in DNS", "firewalls of hosts",
                    "RDMA (priorities and flow control of RoCE)")  # fmt: skip
 
@@ -89,7 +89,7 @@ def check_host(
         not_examined=(
             *unused,
             *_list_unread_contents(host_tables),
-            *(() if has_configuration else (_NO_CONFIGURATION,)),
+            *(() if has_configuration else (_NO_CONFIGURATION_TEXT,)),
             *_list_not_given(host_tables, other_tables),
             *_NEVER_EXAMINED,
         ),
@@ -136,7 +136,7 @@ def _check_absent_settings(
 def _list_not_given(host_tables: HostTables, other_tables: HostTables | None) -> tuple[str, ...]:
     """Lists inputs of a check that few hosts have and that were not given."""
     is_one_sided = bool(host_tables.neighbors) and other_tables is None
-    neighbors = (f"{_LINK_ADDRESSES} (the system file has none; --other-side)",) if is_one_sided else ()
+    neighbors = (f"{_LINK_ADDRESSES_TEXT} (the system file has none; --other-side)",) if is_one_sided else ()
     bond_ports = [details for details in host_tables.link_details.values() if details.is_bond_port]
     adapters = () if host_tables.adapters else ("offloads, rings and pause frames (ethtool)",)
     policies = () if host_tables.security_policies is not None else ("IPsec policies (ip xfrm policy)",)

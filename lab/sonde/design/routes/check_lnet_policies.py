@@ -37,7 +37,7 @@ def find_policy_faults(
             continue
         yield CheckedItem("the policies of NIs", network)
         if selected < nids:
-            yield _describe_policies(f"NIs of {_drop_zero(network)}", binding, selected, len(nids))
+            yield _describe_policies(f"NIs of {_drop_network_number_zero(network)}", binding, selected, len(nids))
 
 
 def list_unread_policies(policies: Sequence[LnetPolicy]) -> list[str]:
@@ -52,7 +52,7 @@ def list_unread_policies(policies: Sequence[LnetPolicy]) -> list[str]:
 def _describe_policies(
     noun: str, policies: Sequence[LnetPolicy], selected_nids: Collection[str], nid_count: int
 ) -> RouteFault:
-    names = sorted(_drop_zero(nid) for nid in selected_nids)
+    names = sorted(_drop_network_number_zero(nid) for nid in selected_nids)
     written = join_first_names(names)
     scopes = [
         f"{noun} {text}" for policy in policies[:1]
@@ -69,7 +69,7 @@ def _describe_policies(
     )  # fmt: skip
 
 
-def _drop_zero(name: str) -> str:
+def _drop_network_number_zero(name: str) -> str:
     """A NID or network without the number 0, which LNet does not print."""
     return re.sub(r"(?<=[a-z])0$", "", name)
 

@@ -66,13 +66,13 @@ _GLOBAL_RULES = (
 )  # fmt: skip
 
 
-_UNASKED = "LNet does not ask gateways whether they are alive, and sends to dead ones"
+_NO_HEALTH_CHECK_COST = "LNet does not ask gateways whether they are alive, and sends to dead ones"
 _MODULE_RULES = (
-    LnetRule("live_router_check_interval", _UNASKED, least=1, default=60),
+    LnetRule("live_router_check_interval", _NO_HEALTH_CHECK_COST, least=1, default=60),
     LnetRule(
         "dead_router_check_interval", "a gateway that was down is not asked whether it is back", least=1, default=60
     ),
-    LnetRule("alive_router_check_interval", _UNASKED, least=1, default=60),
+    LnetRule("alive_router_check_interval", _NO_HEALTH_CHECK_COST, least=1, default=60),
     LnetRule("router_ping_timeout", "a dead gateway is used for so many seconds", most=600, default=50),
     LnetRule("auto_down", "a gateway that does not answer is not taken out of use", least=1, default=1),
     LnetRule("avoid_asym_router_failure", "a gateway that has lost its other network is used on", least=1, default=1),

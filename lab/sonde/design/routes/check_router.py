@@ -26,7 +26,7 @@ from sonde.design.routes.check_settings import (
     check_ipv6_settings,
     check_reverse_path,
     check_setting_names,
-    read_interface_setting,
+    read_all_and_device_setting,
     read_number_setting,
 )
 from sonde.design.routes.fabric import Fabric, FabricRouter
@@ -277,7 +277,7 @@ def _check_forwarding(
                 f"packets that arrive on {device} are not forwarded", "set it to 1",
             )  # fmt: skip
         yield from check_reverse_path(settings, device, has_choice=True)
-        all_redirects, own_redirects = read_interface_setting(settings, device, "send_redirects")
+        all_redirects, own_redirects = read_all_and_device_setting(settings, device, "send_redirects")
         redirect_values = [value for value in (all_redirects, own_redirects) if value is not None]
         if redirect_values:
             yield CheckedItem("a setting", f"net.ipv4.conf.{device}.send_redirects")
@@ -286,7 +286,7 @@ def _check_forwarding(
                 "redirects sent", f"net.ipv4.conf.{device if own_redirects else 'all'}.send_redirects = 1",
                 "a host that sends to this router may be told to go past it", "set it to 0, for all and for the device",
             )  # fmt: skip
-        ignored = [value for value in read_interface_setting(settings, device, "arp_ignore") if value is not None]
+        ignored = [value for value in read_all_and_device_setting(settings, device, "arp_ignore") if value is not None]
         if ignored and max(ignored) >= 3:
             yield RouteFault(
                 "ARP not answered", f"net.ipv4.conf.{device}.arp_ignore = {max(ignored)}",

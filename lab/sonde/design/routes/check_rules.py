@@ -83,8 +83,8 @@ def _describe_unused_tables(host_views: Sequence[HostView], tables: Sequence[str
 
 
 def _describe_route_in_other_table(host_views: Sequence[HostView], host_tables: HostTables, table_name: str) -> str:
-    """Names another table that has the route through the router of a table, as the end of a sentence; "" if there is
-    none."""
+    """The end of a sentence that names another table with a route of `table_name`: one through the router that the
+    table is for. "" if no other table has one."""
     for gateway, router in _map_routers_by_gateway(host_views).items():
         for route in host_tables.routes or () if str(router.table) == table_name else ():
             if route.table not in (*_COMMON_TABLES, table_name) and gateway in [hop.via for hop in route.hops]:

@@ -132,7 +132,7 @@ def read_number_setting(settings: Mapping[str, str], setting_name: str) -> int |
     return int(value) if value.isdigit() else None
 
 
-def read_interface_setting(
+def read_all_and_device_setting(
     settings: Mapping[str, str], device_name: str, setting_name: str
 ) -> tuple[int | None, int | None]:
     """The values of a setting in net.ipv4.conf: for all devices, and for one device."""
@@ -146,7 +146,7 @@ def check_reverse_path(
     settings: Mapping[str, str], device_name: str, has_choice: bool
 ) -> Iterator[RouteFault | CheckedItem]:
     """The kernel uses the larger value of `all` and the device; 1 is strict, 2 is loose."""
-    values = [value for value in read_interface_setting(settings, device_name, "rp_filter") if value is not None]
+    values = [value for value in read_all_and_device_setting(settings, device_name, "rp_filter") if value is not None]
     if not values:
         return
     yield CheckedItem("a setting", f"net.ipv4.conf.{device_name}.rp_filter")
@@ -162,8 +162,8 @@ def check_reverse_path(
 
 def _check_arp_settings(host_view: HostView, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
     settings, device = host_tables.settings or {}, host_view.host_class.device
-    ignored = [value for value in read_interface_setting(settings, device, "arp_ignore") if value is not None]
-    filtered = [value for value in read_interface_setting(settings, device, "arp_filter") if value is not None]
+    ignored = [value for value in read_all_and_device_setting(settings, device, "arp_ignore") if value is not None]
+    filtered = [value for value in read_all_and_device_setting(settings, device, "arp_filter") if value is not None]
     if ignored:
         yield CheckedItem("a setting", f"net.ipv4.conf.{device}.arp_ignore")
         if max(ignored) >= 3:
@@ -206,7 +206,7 @@ def _check_accepted_redirects(
     if version == 6:
         values = [read_number_setting(settings, f"net.ipv6.conf.{device_name}.accept_redirects")]
     else:
-        values = list(read_interface_setting(settings, device_name, "accept_redirects"))
+        values = list(read_all_and_device_setting(settings, device_name, "accept_redirects"))
     numbers: list[int] = [value for value in values if value is not None]
     if not numbers:
         return

@@ -20,17 +20,18 @@ _SETTING_SUBJECTS = ("a setting", "the same value on both sides", SITE_SETTING)
 
 # The format that has all options, and the group of its settings.
 _SCRIPT, _SETTING_GROUP = "iproute2", "sysctl"
-_ON_LINK = "a route without a next hop is on the link anyway"
-_PROFILE = "it names the profile, and no packet depends on it"
-_PLAY = "the play copies and starts the script, whose commands are compared"
-_SEED = "any seed is good that both sides have (--other-side)"
+_ON_LINK_REASON = "a route without a next hop is on the link anyway"
+_PROFILE_REASON = "it names the profile, and no packet depends on it"
+_PLAY_REASON = "the play copies and starts the script, whose commands are compared"
+_SEED_REASON = "any seed is good that both sides have (--other-side)"
 # The reasons for which options are not compared.
 REASONS: Mapping[Key, str] = {
     ("ip route", "proto"): "it marks the routes that the script may remove, and no packet depends on it",
-    ("ip route", "scope"): _ON_LINK, ("[Route]", "Scope"): _ON_LINK, ("[ip]", "route_options scope"): _ON_LINK,
-    ("[connection]", "id"): _PROFILE, ("[connection]", "type"): _PROFILE,
-    ("sysctl", "net.ipv4.fib_multipath_hash_seed"): _SEED,
-    **{("play", name): _PLAY for name in (
+    ("ip route", "scope"): _ON_LINK_REASON, ("[Route]", "Scope"): _ON_LINK_REASON,
+    ("[ip]", "route_options scope"): _ON_LINK_REASON,
+    ("[connection]", "id"): _PROFILE_REASON, ("[connection]", "type"): _PROFILE_REASON,
+    ("sysctl", "net.ipv4.fib_multipath_hash_seed"): _SEED_REASON,
+    **{("play", name): _PLAY_REASON for name in (
         "name", "hosts", "become", "src", "dest", "mode", "register", "content", "enabled", "daemon_reload", "state")},
 }  # fmt: skip
 

@@ -112,7 +112,7 @@ def _parse_rule(table: str, line: str, origin: str) -> FirewallRule:
     return FirewallRule(table, tokens[1], line, origin, is_partial=is_partial, **values)
 
 
-def find_fate(
+def find_packet_fate(
     firewall: Firewall, packet: ForwardedPacket, chain: tuple[str, str] = ("filter", "FORWARD"), depth: int = 0
 ) -> PacketFate:
     """Follows a packet through a chain, and through those that its rules jump to."""
@@ -128,7 +128,7 @@ def find_fate(
             break
         fate = PacketFate(_ENDS.get(rule.target), rule)
         if (chain[0], rule.target) in policies and depth < _MAX_DEPTH:
-            fate = find_fate(firewall, packet, (chain[0], rule.target), depth + 1)
+            fate = find_packet_fate(firewall, packet, (chain[0], rule.target), depth + 1)
         may_be_accepted = may_be_accepted or fate.may_be_accepted
         if fate.is_accepted is not None:
             return PacketFate(fate.is_accepted, fate.rule, may_be_accepted)

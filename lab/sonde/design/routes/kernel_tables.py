@@ -130,7 +130,7 @@ def make_link_details(netlink_message: Any, device_names: dict[int, str]) -> Lin
         netlink_message.get_attr("IFLA_GSO_MAX_SEGS"),
         "" if netlink_message.get_attr("IFLA_LINK_NETNSID") is not None
         else device_names.get(netlink_message.get_attr("IFLA_LINK") or 0, ""),
-        *_read_vlan(netlink_message),
+        *_read_vlan_number_and_protocol(netlink_message),
         counters=_read_counters(netlink_message),
     )  # fmt: skip
     return _add_bond_state(details, netlink_message)
@@ -141,7 +141,7 @@ def _read_counters(netlink_message: Any) -> dict[str, int]:
     return {name: value for name, value in dict(counters).items() if isinstance(value, int)}
 
 
-def _read_vlan(netlink_message: Any) -> tuple[int | None, str]:
+def _read_vlan_number_and_protocol(netlink_message: Any) -> tuple[int | None, str]:
     """The number of a VLAN and the protocol of its tag; None and "" for other devices."""
     link = netlink_message.get_attr("IFLA_LINKINFO")
     if link is None or link.get_attr("IFLA_INFO_KIND") != "vlan":

@@ -53,7 +53,9 @@ _NEXT_HOP_OBJECT_PATTERN = re.compile(r"\s+nh_info |id \d+ (via|dev|group|blackh
 # Lines of sysctl.d: an assignment, also to several settings (*), or a setting that those leave out (-NAME).
 _SYSCTL_LINE_PATTERN = re.compile(r"-?[\w.\-/*]+\s*=|-[\w.\-/]+\s*$")
 _SYSCTL_FILE_PATTERN = re.compile(r"^-?\w+[./][\w.\-/*]+\s*=", re.MULTILINE)
-_UNKNOWN_KIND = "holds no rule, route, address, neighbor, sysctl or kernel option; give saved output of ip, sysctl or"
+_UNKNOWN_KIND_PROBLEM = (
+    "holds no rule, route, address, neighbor, sysctl or kernel option; give saved output of ip, sysctl or"
+)
 
 
 # The picture that sonde route plan writes beside its files.
@@ -286,7 +288,7 @@ def _parse_ip_lines(table_text: str, file_name: str) -> HostTables:
     next_hop_types = find_next_hop_types(table_text)
     is_empty = not (tables.rules or tables.routes or tables.neighbors or tables.assignments or next_hop_types)
     if is_empty and not (is_script and "apply()" in table_text):
-        raise UserError(f"{file_name} {_UNKNOWN_KIND} .config.")
+        raise UserError(f"{file_name} {_UNKNOWN_KIND_PROBLEM} .config.")
     settings = _make_setting_tables(tables.assignments) if tables.assignments else HostTables()
     # one text may list routes twice: `ip route show table all` prints those of IPv6 too
     routes = {replace(route, origin=""): route for route in reversed(tables.routes)}

@@ -159,7 +159,7 @@ class Topology:
             self.run_program(router_name, "tc", "qdisc", "replace", "dev", device, "root", "tbf", "rate",
                              f"{int(bytes_per_s * 8)}bit", "burst", "64kb", "latency", "50ms")  # fmt: skip
 
-    def read_sent_bytes(self, router_name: str) -> tuple[int, int]:
+    def read_bytes_sent_to_near_and_far(self, router_name: str) -> tuple[int, int]:
         """Bytes that a router has sent so far: towards the near network, towards the far one."""
         router = self._find_router(router_name)
         near_bytes, far_bytes = (

@@ -170,9 +170,9 @@ def _check_spread_over_routers(
     sources, ports, targets, _ = zip(*flows, strict=True)
     hashes = compute_flow_hashes(sources, targets, ports, _TARGET_PORT, hash_layer=hash_layer, seed=HASH_SEED)
     hop_indexes = choose_next_hops(hashes, [router.weight for router in routers])
-    bytes_before = np.array([topology.read_sent_bytes(name)[1] for name in names], dtype=float)
+    bytes_before = np.array([topology.read_bytes_sent_to_near_and_far(name)[1] for name in names], dtype=float)
     results = _read_results(_start_flows(topology, flows, 2.0))
-    sent = np.array([topology.read_sent_bytes(name)[1] for name in names], dtype=float) - bytes_before
+    sent = np.array([topology.read_bytes_sent_to_near_and_far(name)[1] for name in names], dtype=float) - bytes_before
     # flows of one pace do not send exactly as much: each counts by its messages
     messages = np.array([float(result["answered"]) for result in results])
     predicted = np.bincount(hop_indexes, weights=messages, minlength=len(routers)) / max(1.0, messages.sum())

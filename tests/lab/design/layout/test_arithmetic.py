@@ -117,12 +117,12 @@ def test_six_slices_equal_the_published_volume() -> None:
 
 def test_log_grows_with_file_system_size_and_rate() -> None:
     tb = 10**12
-    assert xfs.compute_log_size(tb // 10, 1 << 40, 200e6)[0] == 64 * MIB
-    assert xfs.compute_log_size(tb // 10, 1 << 40, 400e6)[0] == 128 * MIB
-    assert xfs.compute_log_size(tb // 10, 1 << 40, None)[0] == 128 * MIB
-    assert xfs.compute_log_size(100 * tb, 1 << 40, 400e6)[0] == 2038 * MIB
-    assert xfs.compute_log_size(tb, 64 * MIB, 400e6)[0] == 48 * MIB  # an internal log lies in one group
-    assert xfs.compute_log_size(tb, 64 * MIB, 400e6, is_external=True)[0] == 465 * MIB
+    assert xfs.compute_log_size_and_reason(tb // 10, 1 << 40, 200e6)[0] == 64 * MIB
+    assert xfs.compute_log_size_and_reason(tb // 10, 1 << 40, 400e6)[0] == 128 * MIB
+    assert xfs.compute_log_size_and_reason(tb // 10, 1 << 40, None)[0] == 128 * MIB
+    assert xfs.compute_log_size_and_reason(100 * tb, 1 << 40, 400e6)[0] == 2038 * MIB
+    assert xfs.compute_log_size_and_reason(tb, 64 * MIB, 400e6)[0] == 48 * MIB  # an internal log lies in one group
+    assert xfs.compute_log_size_and_reason(tb, 64 * MIB, 400e6, is_external=True)[0] == 465 * MIB
 
 
 def test_log_unit_divides_the_segment() -> None:

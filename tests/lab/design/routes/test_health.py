@@ -181,10 +181,13 @@ def test_total_rate_of_limited_routers_is_predicted() -> None:
         time.sleep(1.5)
         start, bytes_before = (
             time.monotonic(),
-            sum(topology.read_sent_bytes(router.name)[1] for router in fabric.routers),
+            sum(topology.read_bytes_sent_to_near_and_far(router.name)[1] for router in fabric.routers),
         )
         time.sleep(seconds)
-        bytes_after, end = sum(topology.read_sent_bytes(router.name)[1] for router in fabric.routers), time.monotonic()
+        bytes_after, end = (
+            sum(topology.read_bytes_sent_to_near_and_far(router.name)[1] for router in fabric.routers),
+            time.monotonic(),
+        )
         process.communicate()
     assert set(hop_indexes) == {0, 1}
     assert (bytes_after - bytes_before) / (end - start) == pytest.approx(predicted, rel=0.05)

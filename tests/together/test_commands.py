@@ -140,7 +140,7 @@ def cluster_page(folder: Path) -> None:
 
 
 def compare_page(folder: Path) -> None:
-    """Two months, two tags and the baseline that the page defines later."""
+    """An archive with the runs of two months, a tag for each, and the tag of the baseline that the page uses."""
     archive = folder / "sonde-archive"
     runs(archive, *month("2026-08"), *month("2026-12"))
     for folders, tag in (("2026-08", "old-client"), ("2026-12", "new-client"), ("2026-08", "baseline:acceptance")):

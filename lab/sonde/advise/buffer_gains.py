@@ -115,7 +115,7 @@ def _predict_file_gain(buffer: FileBuffer, costs: PageCosts, automatic: bool, ov
     gain = BufferGain()
     for moves, cost in ((buffer.file.read, costs.read), (buffer.file.write, costs.write)):
         if moves.calls:
-            stays_in_cache = automatic and _is_memory(buffer.file, moves, cost)
+            stays_in_cache = automatic and _is_storage_fast_as_memory(buffer.file, moves, cost)
             is_bypassed = stays_in_cache and moves.bytes >= moves.calls * MIN_BYPASS_BYTES
             direction_share = 0.0 if is_bypassed else share
             gain += _predict_direction_gain(buffer, moves, costs, direction_share, overlaps, stays_in_cache)
@@ -135,7 +135,7 @@ def _compute_buffered_share(file: TracedFile, costs: PageCosts) -> float:
     return max(0.0, 1 - (opens * before + _WATCHED_CALLS) / calls)  # a file that is opened again is not watched again
 
 
-def _is_memory(file: TracedFile, moves: TransferCounters, cost: TransferCost) -> bool:
+def _is_storage_fast_as_memory(file: TracedFile, moves: TransferCounters, cost: TransferCost) -> bool:
     """Whether the library takes the storage for memory: by the rate of calls, or by half of the rate of pages."""
     calls_are_fast = count_new_bytes(file, moves) > moves.s * MEMORY_BYTES_PER_S
     if moves.bytes >= moves.calls * MIN_BYPASS_BYTES:  # they bypass pages of such storage: only calls are measured
@@ -152,7 +152,7 @@ def _predict_direction_gain(
     calls = share * moves.calls
     if not calls:
         return BufferGain(moves.calls, moves.calls, moves.s, moves.s)
-    transfers, amount = _count_page_transfers(buffer, moves, share)
+    transfers, amount = _estimate_page_transfers_and_bytes(buffer, moves, share)
     cost, is_cached = costs.read if is_read else costs.write, is_read and stays_in_cache
     first_copied = 0.0 if is_cached else min(amount, share * moves.bytes)  # bytes that no copy before brought near
     copied_s = (share * moves.bytes - first_copied) * costs.cached_copied_byte_s
@@ -168,7 +168,9 @@ def _predict_direction_gain(
     return BufferGain(moves.calls, moves.calls - calls + transfers, moves.s, (1 - share) * moves.s + buffered_s)
 
 
-def _count_page_transfers(buffer: FileBuffer, moves: TransferCounters, share: float) -> tuple[float, float]:
+def _estimate_page_transfers_and_bytes(
+    buffer: FileBuffer, moves: TransferCounters, share: float
+) -> tuple[float, float]:
     """Number and bytes of the transfers of pages in one direction."""
     file, page = buffer.file, buffer.transferred_page_bytes
     mean = max(1.0, moves.bytes / moves.calls)

@@ -35,7 +35,7 @@ def read_job_log(log_path: Path, reader_process: IsolatedLogReader) -> JobIo:
     )
 
 
-def read_job_logs(
+def read_jobs_and_refusals(
     paths: Sequence[Path], on_log: Callable[[Path], None], timeout_s: float = LOG_READ_TIMEOUT_S
 ) -> tuple[list[JobIo], list[str]]:
     """Reads several logs. Returns the jobs, and the reason for each log that cannot be read.

@@ -129,8 +129,12 @@ class _TransferTimes:
 def _time_small_transfers(fd: int) -> _TransferTimes:
     """Transfers of one piece of memory, which stays in the cache of the processor."""
     memory = [_make_page(_SMALL_TRANSFER_BYTES)]
-    write_s = _compute_lower_quartile([_transfer(os.pwritev, fd, memory, number) for number in range(_TRANSFERS)])
-    read_s = _compute_lower_quartile([_transfer(os.preadv, fd, memory, number) for number in range(_TRANSFERS)])
+    write_s = _compute_lower_quartile(
+        [_time_page_transfer(os.pwritev, fd, memory, number) for number in range(_TRANSFERS)]
+    )
+    read_s = _compute_lower_quartile(
+        [_time_page_transfer(os.preadv, fd, memory, number) for number in range(_TRANSFERS)]
+    )
     copy_s = _compute_lower_quartile([_copy_to_record(memory[0]) for _ in range(_TRANSFERS)])
     return _TransferTimes(_DirectionTimes(read_s, read_s), _DirectionTimes(write_s, write_s), copy_s)
 
@@ -141,8 +145,8 @@ def _time_pages(fd: int, page_bytes: int, page_count: int) -> _TransferTimes:
     memory = [_make_page(page_bytes) for _ in range(min(page_count, max(2, _MAX_MEMORY // page_bytes)))]
     pages = max(len(memory), _MAX_MEMORY // page_bytes)
     with ThreadPoolExecutor(1, initializer=_move_to_other_processor) as thread:
-        write, pages, _ = _time_pass(thread, os.pwritev, fd, memory, pages)
-        read, _, copies = _time_pass(thread, os.preadv, fd, memory, pages)
+        write, pages, _ = _time_overlapped_copies(thread, os.pwritev, fd, memory, pages)
+        read, _, copies = _time_overlapped_copies(thread, os.preadv, fd, memory, pages)
     return _TransferTimes(read, write, _compute_lower_quartile(copies))
 
 
@@ -154,18 +158,18 @@ def _make_page(page_bytes: int) -> memoryview:
     return page
 
 
-def _time_pass(
+def _time_overlapped_copies(
     thread: ThreadPoolExecutor, call: _VectorCall, fd: int, memory: Sequence[memoryview], pages: int
 ) -> tuple[_DirectionTimes, int, list[float]]:
     """Copies one page while the thread transfers another. Returns the times, the number of pages until the time was up,
     and the seconds of the copies."""
     alone, steps, copies = [], [], []
     began = time.perf_counter()
-    thread.submit(_transfer, call, fd, memory, 0).result()
-    hand_over_s = _time_hand_over(thread)
+    thread.submit(_time_page_transfer, call, fd, memory, 0).result()
+    hand_over_s = _measure_thread_handover_seconds(thread)
     for number in range(1, pages):
         before = time.perf_counter()
-        pending = thread.submit(_transfer, call, fd, memory, number)
+        pending = thread.submit(_time_page_transfer, call, fd, memory, number)
         copies.append(_copy_to_record(memory[(number - 1) % len(memory)]))
         alone.append(pending.result())
         steps.append(time.perf_counter() - before)
@@ -176,7 +180,7 @@ def _time_pass(
     return _DirectionTimes(alone_s, parallel_s), len(steps) + 1, copies
 
 
-def _time_hand_over(thread: ThreadPoolExecutor) -> float:
+def _measure_thread_handover_seconds(thread: ThreadPoolExecutor) -> float:
     """Seconds that Python needs to hand a task to another thread and to get its result; the library needs few."""
     seconds = []
     for _ in range(_TRANSFERS):
@@ -197,7 +201,7 @@ def _get_processor() -> int:
     return int(Path("/proc/self/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()[36])
 
 
-def _transfer(call: _VectorCall, fd: int, memory: Sequence[memoryview], number: int) -> float:
+def _time_page_transfer(call: _VectorCall, fd: int, memory: Sequence[memoryview], number: int) -> float:
     page = memory[number % len(memory)]
     began = time.perf_counter()
     if call(fd, [page], number * len(page)) != len(page):

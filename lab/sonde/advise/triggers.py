@@ -282,7 +282,7 @@ def _make_rank_imbalance_trigger(is_write: bool) -> Callable[[JobIo], tuple[str,
     return find_affected_files
 
 
-def _count_mpi_calls(job: JobIo, cost_kind: CostKind) -> tuple[int, int]:
+def _count_independent_and_collective_calls(job: JobIo, cost_kind: CostKind) -> tuple[int, int]:
     """Independent and collective calls of one direction through MPI-IO."""
     if cost_kind is CostKind.READS:
         return job.mpi.independent_reads, job.mpi.collective_reads
@@ -291,7 +291,7 @@ def _count_mpi_calls(job: JobIo, cost_kind: CostKind) -> tuple[int, int]:
 
 def _make_independent_calls_trigger(cost_kind: CostKind) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
     def find_affected_files(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
-        independent, collective = _count_mpi_calls(job, cost_kind)
+        independent, collective = _count_independent_and_collective_calls(job, cost_kind)
         if collective or independent <= COLLECTIVE_OPERATIONS_COUNT:
             return None
         files = [file for file in job.files if file.is_mpi_io and _get_direction_io(file, cost_kind).calls]
@@ -305,7 +305,7 @@ def _make_independent_calls_trigger(cost_kind: CostKind) -> Callable[[JobIo], tu
 
 def _make_collective_calls_trigger(cost_kind: CostKind) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
     def find_affected_files(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
-        independent, collective = _count_mpi_calls(job, cost_kind)
+        independent, collective = _count_independent_and_collective_calls(job, cost_kind)
         if not collective:
             return None
         share = _format_percent(collective, collective + independent)

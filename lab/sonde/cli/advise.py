@@ -94,7 +94,7 @@ def command(
     # The imports for charts and tables take longer than most commands.
     from sonde.advise.advice import advise_job, build_log_set_document
     from sonde.advise.advice_text import print_log_set
-    from sonde.advise.job_logs import read_job_logs
+    from sonde.advise.job_logs import read_jobs_and_refusals
     from sonde.advise.job_page import write_job_pages
     from sonde.advise.slow_targets import find_slow_storage_targets
 
@@ -112,7 +112,7 @@ def command(
         raise UserError("Name a log: sonde advise job.darshan")
     rates = _read_rates_of_storage_option(storage)
     with get_messages_console().status("reading logs", spinner="dots") as status:
-        jobs, refused = read_job_logs(logs, lambda log: status.update(f"reading {log}"))
+        jobs, refused = read_jobs_and_refusals(logs, lambda log: status.update(f"reading {log}"))
     advised = [advise_job(job, rates) for job in jobs]
     if prove:
         from sonde.cli.advise_runs import ProofRequest, prove_advice

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from sonde.experiments.forecast import Forecast, PhaseForecast, sum_known_seconds
+from sonde.experiments.forecast import Forecast, PhaseForecast, sum_known_seconds_with_completeness
 from sonde.model.experiment import Experiment
 from sonde.model.units import format_bytes, format_count_with_noun, format_wait
 from sonde.terminal.screen import make_plain_table
@@ -75,7 +75,7 @@ def _format_memory_share(phase: PhaseForecast) -> str:
 
 def _make_total_line(forecasts: Sequence[Forecast]) -> str:
     ready = [forecast for forecast in forecasts if not forecast.refusal]
-    seconds, is_complete = sum_known_seconds(forecasts)
+    seconds, is_complete = sum_known_seconds_with_completeness(forecasts)
     time = (
         f"about {format_wait(seconds)}" if is_complete else f"{format_wait(seconds)} plus phases without a time limit"
     )
@@ -94,7 +94,7 @@ def _make_total_line(forecasts: Sequence[Forecast]) -> str:
 
 def convert_forecasts_to_json(experiment: Experiment, forecasts: Sequence[Forecast]) -> dict[str, Any]:
     """Returns the JSON document of the forecasts (schema sonde-forecast/2)."""
-    seconds, is_complete = sum_known_seconds(forecasts)
+    seconds, is_complete = sum_known_seconds_with_completeness(forecasts)
     return {
         "schema": "sonde-forecast/2",
         "experiment": experiment.id,

@@ -244,7 +244,7 @@ def _print_conclusion(
     writes_report: bool,
     quiet: bool,
 ) -> None:
-    """Prints Sonde's figures, the report's path and remaining files. Raises the error of a failed run."""
+    """Prints Sonde's figures, the report's path and remaining files. Raises an error if a run failed."""
     stored_runs = [row.run for row in benchmark_result.rows if row.run is not None]
     folders = [run.folder for run in stored_runs]
     console = get_messages_console()

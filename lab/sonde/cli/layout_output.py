@@ -99,8 +99,8 @@ def print_layout_check(hosts: Mapping[str, ObservedStorage], layout_check: Layou
 
 
 def _name_maps(hosts: Mapping[str, ObservedStorage], location: str) -> str:
-    """A location with the names that an administrator gave mapped devices (dm-3): they tell where a drive is. Of many
-    parts the first ones."""
+    """Adds to each mapped device (dm-3) of a location the name that an administrator gave it, which tells where a drive
+    is. A location with many parts is cut: the first parts, and the number of the others."""
     parts = location.split(", ")
     if len(parts) > _MAX_LISTED_PARTS + 1:
         location = f"{', '.join(parts[:_MAX_LISTED_PARTS])} and {len(parts) - _MAX_LISTED_PARTS} more"

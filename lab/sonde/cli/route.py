@@ -210,7 +210,12 @@ def _read_this_host(fabrics: Sequence[Fabric]) -> HostTables:
 @command.command("simulate")
 @_system_argument
 @click.option(
-    "--connections", type=click.IntRange(1, 1000), default=1, show_default=True, help="From a client to a server."
+    "--connections",
+    "connections_per_pair",
+    type=click.IntRange(1, 1000),
+    default=1,
+    show_default=True,
+    help="From a client to a server.",
 )
 @click.option("--clients", type=click.IntRange(1), metavar="N", help="The first N clients (default: all).")
 @click.option(
@@ -226,7 +231,7 @@ def _read_this_host(fabrics: Sequence[Fabric]) -> HostTables:
 @add_json_option
 def simulate_command(
     system: str,
-    connections: int,
+    connections_per_pair: int,
     clients: int | None,
     policy: str,
     seed: int,
@@ -255,7 +260,13 @@ def simulate_command(
         layer = 4 if policy == "1" else 3
         with open_progress_bar("routers lost in turn") as step:
             traffic = simulate_flows(
-                fabric, near, far, connections_per_pair=connections, hash_layer=layer, seed=seed, on_progress=step
+                fabric,
+                near,
+                far,
+                connections_per_pair=connections_per_pair,
+                hash_layer=layer,
+                seed=seed,
+                on_progress=step,
             )
         shares = traffic.all_up.shares
         compared = compare_mounts(machine, fabric, shares, client_count=len(near), task_count=tasks)

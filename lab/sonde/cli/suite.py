@@ -133,7 +133,7 @@ def _create_requests(
     note: str,
 ) -> list[Any]:
     """Returns a request for each experiment, with the locations that it names. Raises UserError."""
-    from sonde.experiments.directories import list_named_locations
+    from sonde.experiments.directories import list_locations_and_pools
     from sonde.experiments.request import create_request
     from sonde.experiments.shipped_experiments import resolve_plan_source
     from sonde.model.experiment import read_experiment
@@ -142,7 +142,7 @@ def _create_requests(
         read_experiment(file, find_plan=resolve_plan_source)
         for file in _list_experiment_files(experiments_folder, name_filter)
     ]
-    locations_by_experiment = [list_named_locations(item) for item in experiments]
+    locations_by_experiment = [list_locations_and_pools(item) for item in experiments]
     for option, values_by_name, kind in (("--on", locations.by_name, 0), ("--pool", locations.pools, 1)):
         unknown = next(
             (name for name in values_by_name if not any(name in item[kind] for item in locations_by_experiment)), None

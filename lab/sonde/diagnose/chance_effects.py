@@ -71,23 +71,23 @@ def find_chance_effect(
     affected = [values[np.abs(values) > _MAX_UNAFFECTED_LOG_RATIO] for values in samples]
     if min(len(values) for values in samples) < 2:
         return None
-    if _count(affected) in (0, _count(samples)):
+    if _count_values(affected) in (0, _count_values(samples)):
         return None
     shares = [
         (len(values) - len(changed) + _PRIOR_COUNT) / (len(values) + 2 * _PRIOR_COUNT)
         for values, changed in zip(samples, affected, strict=True)
     ]
-    means, errors = zip(*(_summarize_affected(affected, index) for index in range(len(affected))), strict=True)
+    means, errors = zip(*(_compute_mean_and_error(affected, index) for index in range(len(affected))), strict=True)
     mean = interpolate(means)
     sd = np.sqrt(interpolate(errors) ** 2 + min_error**2 + (relative_error * mean) ** 2)
     return ChanceEffect(interpolate(shares), np.full(len(mean), min_error), mean, np.asarray(sd))
 
 
-def _count(groups: Sequence[Floats]) -> int:
+def _count_values(groups: Sequence[Floats]) -> int:
     return sum(len(values) for values in groups)
 
 
-def _summarize_affected(affected_values: Sequence[Floats], strength_index: int) -> tuple[float, float]:
+def _compute_mean_and_error(affected_values: Sequence[Floats], strength_index: int) -> tuple[float, float]:
     """Mean and error of the affected values at a strength; those of the nearest strength that has some."""
     positions = [index for index, values in enumerate(affected_values) if len(values)]
     values = affected_values[min(positions, key=lambda index: abs(index - strength_index))]

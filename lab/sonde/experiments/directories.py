@@ -24,7 +24,7 @@ class Directories:
 
     def require_known_names(self, experiment: Experiment) -> None:
         """Raises UserError for a name that the experiment does not use, and if no cell has a directory."""
-        locations, pools = list_named_locations(experiment)
+        locations, pools = list_locations_and_pools(experiment)
         options: tuple[tuple[str, Mapping[str, str | tuple[str, ...]], set[str], set[str]], ...] = (
             ("--on", {**self.by_name}, locations, pools),
             ("--pool", {**self.pools}, pools, locations),
@@ -114,7 +114,7 @@ def _format_option_value(option_value: str | tuple[str, ...]) -> str:
     return option_value if isinstance(option_value, str) else ",".join(option_value)
 
 
-def list_named_locations(experiment: Experiment) -> tuple[set[str], set[str]]:
+def list_locations_and_pools(experiment: Experiment) -> tuple[set[str], set[str]]:
     """Returns the names of file systems and mounts, and the names of pools, that an experiment uses."""
     locations, pools = set[str](), set[str]()
     for cell in experiment.cells:

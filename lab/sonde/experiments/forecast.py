@@ -243,7 +243,7 @@ def choose_exit_code_of_refusals(refusal_codes: Iterable[int]) -> int:
     return EXIT_ENVIRONMENT if set(refusal_codes) == {EXIT_ENVIRONMENT} else EXIT_BAD_INPUT
 
 
-def sum_known_seconds(forecasts: Sequence[Forecast]) -> tuple[float, bool]:
+def sum_known_seconds_with_completeness(forecasts: Sequence[Forecast]) -> tuple[float, bool]:
     """Returns the sum of the known seconds of all runs, and whether all are known."""
     accepted = [forecast for forecast in forecasts if not forecast.refusal]
     return sum(forecast.known_seconds * forecast.runs for forecast in accepted), all(

@@ -229,7 +229,7 @@ def _check_task_pinning(
         yield f"the plan {'binds' if is_pinned else 'does not bind'} tasks to cores."
 
 
-def _check_client_kind(
+def _check_storage_kind(
     clients: Clients, storage: Storage, record: RecordReader, plan: Plan, system: System | None
 ) -> Iterator[str]:
     if storage.kind in ("", "any") or not record.nodes:
@@ -267,7 +267,7 @@ CHECKS_BY_MEMBER: Mapping[str, _MemberCheck] = {
     "clients.group": _check_nodes_belong_to_group,
     "clients.origin": _check_clients_origin,
     "clients.pin": _check_task_pinning,
-    "storage.kind": _check_client_kind,
+    "storage.kind": _check_storage_kind,
     "storage.purpose": _check_storage_purpose,
     "storage.stripe_count": _make_stripe_check("count"),
     "storage.stripe_size": _make_stripe_check("size"),

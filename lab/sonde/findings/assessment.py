@@ -169,7 +169,7 @@ def _describe_phase_variation(
     if phase.end and phase.end.training and any(finding.id == "rate_limited" for finding in phase.findings):
         return ""  # first the queues of samples fill, then accelerators take what they need
     variation = timeline.get_variation(counts_operations)
-    if not variation.has_levels_of_rate(rate.ops_per_s if counts_operations else rate.bytes_per_s):
+    if not variation.has_levels_matching_rate(rate.ops_per_s if counts_operations else rate.bytes_per_s):
         return ""
     fsync_s = (phase.end.seconds.fsync or 0.0) if phase.end else 0.0
     return describe_variation(variation, counts_operations, timeline.edges[-1], fsync_s)

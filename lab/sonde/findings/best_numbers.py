@@ -55,7 +55,7 @@ class WorkKind:
     random: str = ""
 
     @property
-    def position_in_sentence(self) -> tuple[bool, int]:
+    def sentence_sort_key(self) -> tuple[bool, int]:
         """Sort key for the numbers of a sentence: sequential before random access, then by `_VERBS_BY_OPERATION`."""
         return bool(self.random), list(dict.fromkeys(_VERBS_BY_OPERATION.values())).index(self.verb)
 
@@ -123,7 +123,7 @@ def _select_best_of_each_kind(candidates: Iterable[BestCandidate]) -> list[BestC
             continue
         if number.kind not in result or number.value > (result[number.kind].value or 0):
             result[number.kind] = number
-    return [result[kind] for kind in sorted(result, key=lambda kind: (kind.position_in_sentence, kind.random))]
+    return [result[kind] for kind in sorted(result, key=lambda kind: (kind.sentence_sort_key, kind.random))]
 
 
 def is_simulated(quoted_candidates: Sequence[BestCandidate]) -> bool:

@@ -52,7 +52,7 @@ class RateVariation:
     stalled_s: float = 0.0
     rate_without_stalls: float = 0.0
 
-    def has_levels_of_rate(self, stated_rate: float) -> bool:
+    def has_levels_matching_rate(self, stated_rate: float) -> bool:
         """Whether the levels describe `stated_rate`: their weighted mean is within a tenth of it, and it is within the
         reported range."""
         if self.kind == "uneven" and not self.low <= stated_rate <= self.high:

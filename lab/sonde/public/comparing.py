@@ -88,7 +88,7 @@ class RunComparison(Convertible):
     _comparison: ArchiveComparison = field(repr=False, compare=False)
 
     def _repr_html_(self) -> str:
-        """The page of the comparison, for notebooks."""
+        """HTML of the comparison page, which notebooks show."""
         from sonde.public.drawing import draw_comparison
 
         return draw_comparison(self._comparison)
@@ -196,7 +196,7 @@ class TrendResult(Convertible):
     _events: Sequence[Event] = field(repr=False, compare=False)
 
     def _repr_html_(self) -> str:
-        """The page of the histories, for notebooks."""
+        """HTML of the page of the histories, which notebooks show."""
         from sonde.public.drawing import render_survey_page
 
         return render_survey_page(self._survey, self._measure, self._events)

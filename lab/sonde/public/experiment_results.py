@@ -121,7 +121,7 @@ class ExecutedExperiment(Convertible):
         return self.cells.to_arrow()
 
     def _repr_html_(self) -> str:
-        """The page of the experiment, for notebooks."""
+        """HTML of the page of the experiment, which notebooks show."""
         from sonde.public.drawing import render_experiment_page
 
         return render_experiment_page(self._experiment_run.results, self._experiment_run.system)

@@ -62,10 +62,10 @@ def make_page_link(target_page: str, link_text: str, path_to_root: str = "") -> 
 
 
 def get_history_page_path(history_id: str) -> str:
-    """The page of a history by its id."""
+    """Path of the page of a history, relative to the site."""
     return f"history/{history_id}.html"
 
 
 def get_run_page_path(run_id: str) -> str:
-    """The page with the whole report of a run."""
+    """Path of the page with the full report of a run, relative to the site."""
     return f"run/{run_id}.html"

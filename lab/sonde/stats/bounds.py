@@ -53,13 +53,13 @@ class BoundedValue:
         return (self.high - self.low) / 2 / abs(self.value)
 
     def __add__(self, other: BoundedValue) -> BoundedValue:
-        return _combine_bounds(self, other, lambda a, b: a + b)
+        return _combine_bounded_values(self, other, lambda a, b: a + b)
 
     def __sub__(self, other: BoundedValue) -> BoundedValue:
-        return _combine_bounds(self, other, lambda a, b: a - b)
+        return _combine_bounded_values(self, other, lambda a, b: a - b)
 
     def __mul__(self, other: BoundedValue) -> BoundedValue:
-        return _combine_bounds(self, other, lambda a, b: a * b)
+        return _combine_bounded_values(self, other, lambda a, b: a * b)
 
     def __truediv__(self, other: BoundedValue) -> BoundedValue:
         """Raises ZeroDivisionError for divisor 0. A divisor whose interval contains 0 gives no interval."""
@@ -67,10 +67,10 @@ class BoundedValue:
         low, high = other.limits
         if low <= 0 <= high:
             return BoundedValue(value, None, None)
-        return _combine_bounds(self, other, lambda a, b: a / b)
+        return _combine_bounded_values(self, other, lambda a, b: a / b)
 
 
-def _combine_bounds(
+def _combine_bounded_values(
     left_value: BoundedValue, right_value: BoundedValue, arithmetic_operator: Callable[[float, float], float]
 ) -> BoundedValue:
     value = arithmetic_operator(left_value.value, right_value.value)

@@ -59,7 +59,7 @@ def simulate_thresholds(arl0: float, series_count: int, seed: int, settling_step
         window.append_values(random.random(window.filled.size))
         if step < MIN_RUNS:
             continue
-        strength = np.abs(window.find_strongest_split(MIN_SIDE_RUNS)[0])
+        strength = np.abs(window.find_strongest_splits(MIN_SIDE_RUNS)[0])
         limit = float(np.quantile(strength, 1 - 1 / arl0))
         limits.append(limit)
         window.select_series(strength <= limit)

@@ -156,7 +156,7 @@ class RankWindow:
         """Goes on with these series only."""
         self.values, self.ranks, self.filled = self.values[kept_mask], self.ranks[kept_mask], self.filled[kept_mask]
 
-    def find_strongest_split(self, min_side: int) -> tuple[Floats, NDArray[np.int64]]:
+    def find_strongest_splits(self, min_side: int) -> tuple[Floats, NDArray[np.int64]]:
         """For each series the difference of the two sides of the best split, and the number of values after it.
 
         The difference is the rank sum of the newer side in standard deviations of chance, its sign that of the change;

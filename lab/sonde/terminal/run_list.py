@@ -81,7 +81,7 @@ def print_run_list(rows: Sequence[RunListRow]) -> None:
             _join_distinct_texts(map(_format_target_directory, line.runs)),
             _format_tasks(line.runs),
             _format_status(line.runs),
-            _format_time(line.runs),
+            _format_total_seconds(line.runs),
             _format_fastest(line.runs, "write"),
             _format_fastest(line.runs, "read"),
             _format_validity_and_caveats(line.runs),
@@ -113,7 +113,7 @@ def _format_status(run_rows: Sequence[Row]) -> Text:
     return Text(", ".join(f"{count} {status}" for status, count in counts.most_common()), style="yellow")
 
 
-def _format_time(run_rows: Sequence[Row]) -> str:
+def _format_total_seconds(run_rows: Sequence[Row]) -> str:
     seconds = [row["seconds"] for row in run_rows if row["seconds"] is not None]
     return format_seconds(sum(seconds)) if seconds else "-"
 

@@ -189,7 +189,7 @@ class _HistoriesWithChanges:
         for times in self._change_times:
             times.sort()
 
-    def select_rates_around(self, history_index: int, change_time: float) -> tuple[Floats, Floats]:
+    def select_rates_before_and_after(self, history_index: int, change_time: float) -> tuple[Floats, Floats]:
         """Up to 30 runs of a history on either side of a time, up to its nearest change on each side."""
         history, change_times = self.histories[history_index], self._change_times[history_index]
         split = bisect.bisect_right(change_times, change_time)
@@ -228,7 +228,7 @@ def _make_joint_change(
     time = min(change.first_after for change in changes_together)
     changed = {change.history for change in changes_together}
     sides = {
-        index: histories_with_changes.select_rates_around(index, time)
+        index: histories_with_changes.select_rates_before_and_after(index, time)
         for index in range(len(histories_with_changes.histories))
         if index not in changed
     }

@@ -155,7 +155,7 @@ class DetectorBank:
         candidates = np.flatnonzero(is_measured & ((has_level & low) | reference))
         if not candidates.size:
             return []
-        medians, spreads = self._compute_reference_levels(candidates)
+        medians, spreads = self._compute_reference_medians_and_spreads(candidates)
         newest = window.values[candidates, -_MIN_COLLAPSE_RUNS:]
         drops = medians - np.max(newest, axis=1)
         enough = np.minimum(self.settings.collapse_deviations * spreads, self._compute_large_drop(spreads))
@@ -173,7 +173,7 @@ class DetectorBank:
         """The drop that is reported whatever `collapse_deviations` is: large, and beyond the noise."""
         return np.maximum(LARGE_DROP_DEVIATIONS * log_spreads, -log(1 - self.settings.large_drop))
 
-    def _compute_reference_levels(self, history_indices: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    def _compute_reference_medians_and_spreads(self, history_indices: NDArray[np.int64]) -> tuple[Floats, Floats]:
         """Medians and robust standard deviations of the levels that the last three runs are compared with."""
         values = self.window.values[history_indices, : WINDOW_RUNS - _MIN_COLLAPSE_RUNS]
         counts = self.window.filled[history_indices] - _MIN_COLLAPSE_RUNS
@@ -184,7 +184,7 @@ class DetectorBank:
         medians, spreads = np.where(stored, reference[:, 0], medians), np.where(stored, reference[:, 1], spreads)
         return medians, np.maximum(spreads, self.settings.min_spread)
 
-    def _compute_level(self, log_rates: Floats) -> tuple[float, float]:
+    def _compute_median_and_spread(self, log_rates: Floats) -> tuple[float, float]:
         median = float(np.median(log_rates))
         spread = MAD_TO_SD * float(np.median(np.abs(log_rates - median)))
         return median, max(spread, self.settings.min_spread)
@@ -194,7 +194,7 @@ class DetectorBank:
         ready = is_measured & (window.filled >= MIN_RUNS)
         if not ready.any():
             return []
-        strength, newer = window.find_strongest_split(MIN_SIDE_RUNS)
+        strength, newer = window.find_strongest_splits(MIN_SIDE_RUNS)
         alarms = []
         for index in np.flatnonzero(ready & (np.abs(strength) > self._limits[window.filled])):
             count, split = int(window.filled[index]), int(newer[index])
@@ -217,7 +217,7 @@ class DetectorBank:
         places = self._run_numbers[index, WINDOW_RUNS - filled :]
         older = self.window.values[index, WINDOW_RUNS - filled :][places < alarm.first]
         if older.size >= _REFERENCE_RUNS:
-            median, spread = self._compute_level(older)
+            median, spread = self._compute_median_and_spread(older)
             self._reference[index] = (min(median, alarm.after), spread)
         elif not np.isnan(self._reference[index, 0]):
             self._reference[index, 0] = min(self._reference[index, 0], alarm.after)

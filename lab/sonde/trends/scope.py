@@ -30,8 +30,8 @@ Certainty = Literal["clear", "likely", "one of several explanations"]
 @dataclass(frozen=True)
 class Scope:
     """One description: every label in `where` has that value. It holds for `changed` histories of the part and for
-    `spared` that stood. `spans` are labels that vary among the changed histories: with how many of the values that
-    occur (name -> (values that changed, values that exist under the other conditions))."""
+    `spared` that stood. `spans` has the labels that vary among the changed histories: name -> (number of values in
+    changed histories, number of values in all histories under the other conditions)."""
 
     conditions: Labels
     changed: int

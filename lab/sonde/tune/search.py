@@ -64,7 +64,7 @@ BETTER_VERDICT, NO_DIFFERENCE, UNDECIDED_VERDICT, NOTHING_TO_TRY = (
 )
 
 
-def estimate_runs(candidate_count: int, rule: SearchRule) -> tuple[int, int]:
+def estimate_min_and_max_runs(candidate_count: int, rule: SearchRule) -> tuple[int, int]:
     """The fewest and the most runs that a search of so many values takes."""
     rounds, remaining = 0, candidate_count
     while remaining > 1:

@@ -18,7 +18,7 @@ from sonde.tune.search import (
     SearchResult,
     SearchRule,
     compare_candidate_with_present_value,
-    estimate_runs,
+    estimate_min_and_max_runs,
     search_best_value,
 )
 from sonde.tune.system_settings import ResolvedSetting, SettingError, require_setting_can_be_undone, resolve_setting
@@ -94,7 +94,7 @@ class TuningSession:
         """Tunes all settings. Restores the machine at the end, also after an error or a signal; `keeps_best_values`
         leaves the better values of the machine in place."""
         self._tunables = {request.tunable.id: request.tunable for request in requests}
-        self.runner.expected = sum(estimate_runs(len(request.values), self.rule)[1] for request in requests)
+        self.runner.expected = sum(estimate_min_and_max_runs(len(request.values), self.rule)[1] for request in requests)
         winners: dict[str, str] = {}
         tuned: list[TunedSetting] = []
         together: SearchResult | None = None

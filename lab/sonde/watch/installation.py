@@ -15,7 +15,7 @@ _ROUND_INTERVAL_MINUTES = 5
 
 
 def make_watch_command(watch_file: Path, archive_folder: Path) -> list[str]:
-    """The command of one round, with absolute paths. Raises UserError for a path that would begin a line of its own."""
+    """The command of one round, with absolute paths. Raises UserError for an unprintable path."""
     paths = str(watch_file.absolute()), str(archive_folder.absolute())
     for path in (sys.executable, *paths):
         if not path.isprintable():

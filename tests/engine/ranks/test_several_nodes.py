@@ -20,7 +20,7 @@ from engine_over_nodes import EngineOverNodes
 from engine_under_test import Line, Result
 from schedule import schedule_task
 from test_known_answers import MIB, STEPPED, check_latency, check_phase_end, get_byte_rate, plan_of
-from test_training import EXACT, RATE, follow_queue, make_training_plan
+from test_training import EXACT_TOLERANCE, RATE, follow_queue, make_training_plan
 
 pytestmark = [pytest.mark.mpi, pytest.mark.root]
 HALF_S, PPM = 500_000_000, 100
@@ -59,9 +59,9 @@ def test_training_on_several_nodes_matches_the_queue(
         result = EngineOverNodes(engine_path, tmp_path, nodes, node_launcher).run(plan)
     training = result.finished("epoch0")["training"]
     utilization, first, _ = follow_queue(6, 2 * 2 * MIB / RATE, 60e-3, prefetch=2)
-    assert training["utilization"] == pytest.approx(utilization, rel=EXACT)
-    assert training["lowest_utilization"] == pytest.approx(utilization, rel=EXACT)
-    assert training["first_batch_s"] == pytest.approx(first, rel=EXACT)
+    assert training["utilization"] == pytest.approx(utilization, rel=EXACT_TOLERANCE)
+    assert training["lowest_utilization"] == pytest.approx(utilization, rel=EXACT_TOLERANCE)
+    assert training["first_batch_s"] == pytest.approx(first, rel=EXACT_TOLERANCE)
     assert (training["accelerators"], training["samples"]) == (node_count, node_count * 12)
     assert [row["host"] for row in list_lines_by_node(result, "epoch0")] == nodes.names
 

@@ -14,7 +14,7 @@ from engine_under_test import DONE, Engine, Line, Plan, Result
 from schedule import Steps, Task, schedule_task
 
 KIB, MIB = 1024, 1024 * 1024
-EXACT = 1e-3
+EXACT_TOLERANCE = 1e-3
 
 STEADY: Steps = [(0.0, 100e6)]
 STEPPED: Steps = [(0.0, 200e6), (0.5, 50e6), (1.5, 400e6)]
@@ -56,7 +56,7 @@ def list_task_rows(result: Result, phase: str = "p") -> list[dict[str, float]]:
     return rows_found
 
 
-def check_phase_end(result: Result, tasks: list[Task], phase: str = "p", tolerance: float = EXACT) -> Line:
+def check_phase_end(result: Result, tasks: list[Task], phase: str = "p", tolerance: float = EXACT_TOLERANCE) -> Line:
     """Everything that is true of a phase that ran to its end, whatever its schedule."""
     assert result.code == 0, result.err
     line = result.finished(phase)
@@ -94,9 +94,9 @@ def check_latency(line: Line, tasks: list[Task], kind: str = "write") -> None:
     sorted_ns = sorted(1e9 * latency for t in tasks for latency in t.latencies)
     latency = line["latency"][kind]
     assert latency["count"] == len(sorted_ns)
-    assert latency["mean_ns"] == pytest.approx(sum(sorted_ns) / len(sorted_ns), rel=EXACT)
-    assert latency["min_ns"] == pytest.approx(sorted_ns[0], rel=EXACT, abs=1.5)
-    assert latency["max_ns"] == pytest.approx(sorted_ns[-1], rel=EXACT, abs=1.5)
+    assert latency["mean_ns"] == pytest.approx(sum(sorted_ns) / len(sorted_ns), rel=EXACT_TOLERANCE)
+    assert latency["min_ns"] == pytest.approx(sorted_ns[0], rel=EXACT_TOLERANCE, abs=1.5)
+    assert latency["max_ns"] == pytest.approx(sorted_ns[-1], rel=EXACT_TOLERANCE, abs=1.5)
     for name, share in (("p50_ns", 0.5), ("p90_ns", 0.9), ("p95_ns", 0.95), ("p99_ns", 0.99), ("p999_ns", 0.999)):
         exact = sorted_ns[math.ceil(share * len(sorted_ns)) - 1]
         assert latency[name] == pytest.approx(exact, rel=0.01, abs=1.5), name
@@ -129,7 +129,7 @@ def test_ten_times_slower_task_is_reported_and_counted(engine: Engine, target: P
     result = engine.run(plan)
     line = check_phase_end(result, truth)
     assert line["imbalance"]["slowest"][0]["task"] == 1
-    assert line["imbalance"]["slowest"][0]["bytes_per_s"] == pytest.approx(10e6, rel=EXACT)
+    assert line["imbalance"]["slowest"][0]["bytes_per_s"] == pytest.approx(10e6, rel=EXACT_TOLERANCE)
     assert any(finding["id"] == "imbalance" and "task 1 " in finding["text"] for finding in result.of("finding"))
     steady = line["rates"]["steady"]
     assert steady["bytes_per_s"] == pytest.approx((tasks - 1) * 100e6 + 10e6, rel=0.01)
@@ -144,8 +144,8 @@ def test_stonewall_counts_bytes_until_the_deadline(engine: Engine, target: Path,
     truth = [schedule_task(256, MIB, STEPPED, slowdown=3 if number == 0 else 1) for number in range(tasks)]
     assert line["stopped_by"] == "stonewall"
     moved = sum(t.bytes_until(0.7) for t in truth)
-    assert line["rates"]["stonewall"]["seconds"] == pytest.approx(0.7, rel=EXACT)
-    assert line["rates"]["stonewall"]["bytes"] == pytest.approx(moved, rel=EXACT)
+    assert line["rates"]["stonewall"]["seconds"] == pytest.approx(0.7, rel=EXACT_TOLERANCE)
+    assert line["rates"]["stonewall"]["bytes"] == pytest.approx(moved, rel=EXACT_TOLERANCE)
     total = sum(t.done_until(0.7) + 1 for t in truth) * MIB  # each finishes the operation that it is in
     assert line["bytes"]["transferred"] == total
 
@@ -162,11 +162,11 @@ def test_wearout_brings_all_tasks_to_the_count_of_the_fastest(
     most = max(t.done_until(1.0) for t in truth) + 1
     assert line["ops"]["done"] == most * len(truth)
     stonewall = sum(t.bytes_until(1.0) for t in truth)
-    assert line["rates"]["stonewall"]["bytes"] == pytest.approx(stonewall, rel=EXACT)
+    assert line["rates"]["stonewall"]["bytes"] == pytest.approx(stonewall, rel=EXACT_TOLERANCE)
     elapsed = max(t.ends[most - 1] for t in truth)
-    assert line["seconds"]["elapsed"] == pytest.approx(elapsed, rel=EXACT)
+    assert line["seconds"]["elapsed"] == pytest.approx(elapsed, rel=EXACT_TOLERANCE)
     ratio = (most * len(truth) * MIB / elapsed) / (stonewall / 1.0)
-    assert line["wearout_ratio"] == pytest.approx(ratio, rel=EXACT)
+    assert line["wearout_ratio"] == pytest.approx(ratio, rel=EXACT_TOLERANCE)
 
 
 @pytest.mark.parametrize(("threads", "processes"), [(4, 1), (1, 4), (2, 8)])
@@ -185,8 +185,10 @@ def test_early_finishers_wait_for_deadline_before_closing_files(
     line = result.finished("p")
     assert line["ops"]["done"] == 64 * tasks
     truth = [schedule_task(64, MIB, STEADY, slowdown=3 if number % 2 else 1) for number in range(tasks)]
-    assert line["rates"]["stonewall"]["bytes"] == pytest.approx(sum(t.bytes_until(1.0) for t in truth), rel=EXACT)
-    assert line["seconds"]["elapsed"] == pytest.approx(truth[1].ends[-1], rel=EXACT)
+    assert line["rates"]["stonewall"]["bytes"] == pytest.approx(
+        sum(t.bytes_until(1.0) for t in truth), rel=EXACT_TOLERANCE
+    )
+    assert line["seconds"]["elapsed"] == pytest.approx(truth[1].ends[-1], rel=EXACT_TOLERANCE)
 
 
 def test_time_limit_repeats_the_pattern_until_the_limit(engine: Engine, target: Path) -> None:
@@ -195,7 +197,7 @@ def test_time_limit_repeats_the_pattern_until_the_limit(engine: Engine, target: 
     assert line["stopped_by"] == "time"
     assert "planned" not in line["bytes"]
     assert line["seconds"]["elapsed"] == pytest.approx(10.0, abs=MIB / 100e6)
-    assert get_byte_rate(line, "total") == pytest.approx(200e6, rel=EXACT)
+    assert get_byte_rate(line, "total") == pytest.approx(200e6, rel=EXACT_TOLERANCE)
 
 
 def test_minimum_time_ends_after_complete_passes(engine: Engine, target: Path) -> None:
@@ -233,10 +235,10 @@ def test_queue_depth_hides_latency_and_latency_covers_the_wait(engine: Engine, t
         free = max(free, start) + service
         starts.append(start)
         ends.append(free + 1.0)
-    assert line["seconds"]["elapsed"] == pytest.approx(ends[-1], rel=EXACT)
+    assert line["seconds"]["elapsed"] == pytest.approx(ends[-1], rel=EXACT_TOLERANCE)
     latencies = [end - start for start, end in zip(starts, ends, strict=True)]
-    assert line["latency"]["write"]["mean_ns"] == pytest.approx(1e9 * sum(latencies) / 256, rel=EXACT)
-    assert line["latency"]["write"]["max_ns"] == pytest.approx(1e9 * max(latencies), rel=EXACT)
+    assert line["latency"]["write"]["mean_ns"] == pytest.approx(1e9 * sum(latencies) / 256, rel=EXACT_TOLERANCE)
+    assert line["latency"]["write"]["max_ns"] == pytest.approx(1e9 * max(latencies), rel=EXACT_TOLERANCE)
 
 
 def test_mixed_phase_has_the_requested_share_of_reads(engine: Engine, target: Path) -> None:
@@ -261,7 +263,7 @@ def test_metadata_operations_take_the_paced_latency(engine: Engine, target: Path
     )
     line = engine.run(plan).finished("p")
     assert line["ops"]["done"] == 1000 * threads
-    assert line["rates"]["total"]["ops_per_s"] == pytest.approx(threads / 2e-3, rel=EXACT)
+    assert line["rates"]["total"]["ops_per_s"] == pytest.approx(threads / 2e-3, rel=EXACT_TOLERANCE)
     assert line["latency"]["stat"]["p50_ns"] == pytest.approx(2e6, rel=0.01)
 
 
@@ -294,9 +296,9 @@ def test_duplex_streams_are_rated_over_their_overlap(engine: Engine, target: Pat
     )
     line = engine.run(plan).finished("p")
     for stream in line["streams"]:
-        assert stream["bytes_per_s"] == pytest.approx(100e6, rel=EXACT)
-    assert line["duplex"]["efficiency"] == pytest.approx(1.0, rel=EXACT)
-    assert line["duplex"]["fairness"] == pytest.approx(1.0, rel=EXACT)
+        assert stream["bytes_per_s"] == pytest.approx(100e6, rel=EXACT_TOLERANCE)
+    assert line["duplex"]["efficiency"] == pytest.approx(1.0, rel=EXACT_TOLERANCE)
+    assert line["duplex"]["fairness"] == pytest.approx(1.0, rel=EXACT_TOLERANCE)
 
 
 LIMIT_CASES = [
@@ -326,12 +328,12 @@ def test_limited_latency_counts_from_when_operations_are_due(
         ends.append(begin + served)
         latencies.append(ends[-1] - due)
     line = result.finished("p")
-    assert line["seconds"]["elapsed"] == pytest.approx(ends[-1], rel=EXACT)
+    assert line["seconds"]["elapsed"] == pytest.approx(ends[-1], rel=EXACT_TOLERANCE)
     latency = line["latency"]["write"]
     assert latency["count"] == 2 * 256
-    assert latency["min_ns"] == pytest.approx(1e9 * latencies[0], rel=EXACT)
-    assert latency["max_ns"] == pytest.approx(1e9 * latencies[-1], rel=EXACT)
-    assert latency["mean_ns"] == pytest.approx(1e9 * sum(latencies) / 256, rel=EXACT)
+    assert latency["min_ns"] == pytest.approx(1e9 * latencies[0], rel=EXACT_TOLERANCE)
+    assert latency["max_ns"] == pytest.approx(1e9 * latencies[-1], rel=EXACT_TOLERANCE)
+    assert latency["mean_ns"] == pytest.approx(1e9 * sum(latencies) / 256, rel=EXACT_TOLERANCE)
     assert [item["id"] for item in result.of("finding") if "limit" in item["id"]] == [finding]
 
 
@@ -341,7 +343,7 @@ def test_limited_phase_ends_at_its_time_while_it_waits(engine: Engine, target: P
     line = result.finished("p")
     assert line["ops"]["done"] == 3  # due at 0, 1 and 2 s
     assert line["bytes"]["transferred"] == 3 * MIB
-    assert line["seconds"]["elapsed"] == pytest.approx(2.5, rel=EXACT)
+    assert line["seconds"]["elapsed"] == pytest.approx(2.5, rel=EXACT_TOLERANCE)
 
 
 def test_limited_task_keeps_its_schedule_over_files_and_passes(engine: Engine, target: Path) -> None:
@@ -354,4 +356,4 @@ def test_limited_task_keeps_its_schedule_over_files_and_passes(engine: Engine, t
     )
     line = engine.run(plan).finished("p")
     assert line["ops"]["done"] == 24  # the second pass ends after 900 ms
-    assert line["seconds"]["elapsed"] == pytest.approx(23 * 50e-3 + MIB / 100e6, rel=EXACT)
+    assert line["seconds"]["elapsed"] == pytest.approx(23 * 50e-3 + MIB / 100e6, rel=EXACT_TOLERANCE)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from engine_under_test import Engine
 from schedule import schedule_task
-from test_known_answers import EXACT, MIB, STEPPED, check_phase_end, find_series_line, plan_of
+from test_known_answers import EXACT_TOLERANCE, MIB, STEPPED, check_phase_end, find_series_line, plan_of
 from test_known_answers_mpi import find_mpiexec
 
 pytestmark = pytest.mark.mpi
@@ -47,7 +47,9 @@ def test_each_node_has_a_series_and_the_series_add_up(engine: Engine, target: Pa
             exact = sum(
                 task.bytes_until((index + 1) * slice_s) - task.bytes_until(index * slice_s) for task in node_tasks
             )
-            assert moved == pytest.approx(exact, rel=0.02, abs=8 + 2 * EXACT * volume / len(line["bytes"])), index
+            assert moved == pytest.approx(exact, rel=0.02, abs=8 + 2 * EXACT_TOLERANCE * volume / len(line["bytes"])), (
+                index
+            )
             at_work = sum(task.ends[-1] > index * slice_s for task in node_tasks)
             assert line["active"][index] == at_work
     job_series = find_series_line(result)

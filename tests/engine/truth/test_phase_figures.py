@@ -14,7 +14,7 @@ import pytest
 from engine_under_test import DONE, Engine, Plan, Result
 from paced_truth import Truth, compute_truth
 
-EXACT = 1e-3
+EXACT_TOLERANCE = 1e-3
 STEADY: Plan = {"rate": "200MB/s"}
 STEPPED: Plan = {
     "schedule": [{"at": "0s", "rate": "200MB/s"}, {"at": "1s", "rate": "50MB/s"}, {"at": "4s", "rate": "400MB/s"}]
@@ -59,9 +59,9 @@ def assert_latencies(end: dict[str, Any], truth: Truth, latency_kind: str) -> No
     latencies = truth.latencies()
     summary = end["latency"][latency_kind]
     assert summary["count"] == len(latencies)
-    assert summary["min_ns"] == pytest.approx(latencies[0] * 1e9, rel=EXACT, abs=1)
-    assert summary["max_ns"] == pytest.approx(latencies[-1] * 1e9, rel=EXACT, abs=1)
-    assert summary["mean_ns"] == pytest.approx(math.fsum(latencies) / len(latencies) * 1e9, rel=EXACT, abs=1)
+    assert summary["min_ns"] == pytest.approx(latencies[0] * 1e9, rel=EXACT_TOLERANCE, abs=1)
+    assert summary["max_ns"] == pytest.approx(latencies[-1] * 1e9, rel=EXACT_TOLERANCE, abs=1)
+    assert summary["mean_ns"] == pytest.approx(math.fsum(latencies) / len(latencies) * 1e9, rel=EXACT_TOLERANCE, abs=1)
     for name, share in {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}.items():
         exact = latencies[math.ceil(share * len(latencies)) - 1] * 1e9
         assert summary[f"{name}_ns"] == pytest.approx(exact, rel=0.01, abs=1), name
@@ -77,7 +77,7 @@ def assert_series(line: dict[str, Any], truth: Truth) -> None:
     for i, moved in enumerate(line["bytes"]):
         exact = truth.until((i + 1) * width) - truth.until(i * width)
         # An operation that is spread over slices is cut at whole bytes.
-        assert moved == pytest.approx(exact, rel=EXACT, abs=len(truth.tasks) * (2 + operation * 1e-6))
+        assert moved == pytest.approx(exact, rel=EXACT_TOLERANCE, abs=len(truth.tasks) * (2 + operation * 1e-6))
         assert line["active"][i] == sum(task.end > i * width + 1e-12 for task in truth.tasks)
 
 
@@ -86,9 +86,9 @@ def assert_tasks(rows: list[dict[str, Any]], truth: Truth) -> None:
     assert [row["task"] for row in rows] == list(range(len(truth.tasks)))
     for row, task in zip(rows, truth.tasks, strict=True):
         assert (row["bytes"], row["ops"]) == (task.bytes, len(task.spans))
-        assert row["end_s"] == pytest.approx(task.end, rel=EXACT)
-        assert row["transfer_s"] == pytest.approx(task.end, rel=EXACT)
-        assert row["bytes_per_s"] == pytest.approx(task.bytes / task.end, rel=EXACT)
+        assert row["end_s"] == pytest.approx(task.end, rel=EXACT_TOLERANCE)
+        assert row["transfer_s"] == pytest.approx(task.end, rel=EXACT_TOLERANCE)
+        assert row["bytes_per_s"] == pytest.approx(task.bytes / task.end, rel=EXACT_TOLERANCE)
 
 
 def list_task_rows(result: Result) -> list[dict[str, Any]]:
@@ -104,9 +104,9 @@ def assert_truth(result: Result, plan: Plan) -> None:
     assert end["stopped_by"] == truth.stopped_by
     assert end["bytes"]["transferred"] == truth.bytes == end["bytes"]["written" if kind == "write" else "read"]
     assert end["ops"]["done"] == len(truth.latencies())
-    assert end["seconds"]["elapsed"] == pytest.approx(truth.end, rel=EXACT)
-    assert end["task_seconds"]["transfer"] == pytest.approx(math.fsum(t.end for t in truth.tasks), rel=EXACT)
-    assert_rates(end, truth, series["slice_s"], EXACT)
+    assert end["seconds"]["elapsed"] == pytest.approx(truth.end, rel=EXACT_TOLERANCE)
+    assert end["task_seconds"]["transfer"] == pytest.approx(math.fsum(t.end for t in truth.tasks), rel=EXACT_TOLERANCE)
+    assert_rates(end, truth, series["slice_s"], EXACT_TOLERANCE)
     assert_latencies(end, truth, kind)
     assert_series(series, truth)
     assert_tasks(list_task_rows(result), truth)
@@ -213,7 +213,7 @@ def test_example_of_the_rates_page_has_the_documented_figures(engine: Engine) ->
         "first_done": 300e6,
         "task_sum": 300e6,
     }
-    assert {name: rate["bytes_per_s"] for name, rate in rates.items()} == pytest.approx(expected, rel=EXACT)
+    assert {name: rate["bytes_per_s"] for name, rate in rates.items()} == pytest.approx(expected, rel=EXACT_TOLERANCE)
 
 
 def test_mixed_operations_are_chosen_per_file(engine: Engine) -> None:

@@ -11,7 +11,7 @@ from engine_under_test import BAD_PLAN, DONE, Engine, Plan
 
 MIB = 1024 * 1024
 RATE = 100e6
-EXACT = 1e-3
+EXACT_TOLERANCE = 1e-3
 
 
 def make_training_plan(target: Path, training: Plan, tasks: int = 2, epochs: int = 1, **data: Any) -> Plan:
@@ -59,15 +59,15 @@ def test_utilization_follows_from_the_queue(
     end = result.finished("epoch0")
     truth = follow_queue(12 // batch_size, batch_size * 2 * MIB / RATE, compute_ms / 1e3, prefetch)
     utilization, first, elapsed = truth
-    assert end["training"]["utilization"] == pytest.approx(utilization, rel=EXACT)
-    assert end["training"]["lowest_utilization"] == pytest.approx(utilization, rel=EXACT)
-    assert end["training"]["first_batch_s"] == pytest.approx(first, rel=EXACT)
+    assert end["training"]["utilization"] == pytest.approx(utilization, rel=EXACT_TOLERANCE)
+    assert end["training"]["lowest_utilization"] == pytest.approx(utilization, rel=EXACT_TOLERANCE)
+    assert end["training"]["first_batch_s"] == pytest.approx(first, rel=EXACT_TOLERANCE)
     assert end["training"]["accelerators"] == 2
     assert end["training"]["samples"] == 2 * 12
     assert end["training"]["batches"] == 2 * 12 // batch_size
     rated = (12 - batch_size) / ((12 / batch_size - 1) * compute_ms / 1e3 / utilization)
-    assert end["training"]["samples_per_s"] == pytest.approx(2 * rated, rel=EXACT)
-    assert max(row["end_s"] for row in list_task_rows(result)) <= elapsed * (1 + EXACT)
+    assert end["training"]["samples_per_s"] == pytest.approx(2 * rated, rel=EXACT_TOLERANCE)
+    assert max(row["end_s"] for row in list_task_rows(result)) <= elapsed * (1 + EXACT_TOLERANCE)
     assert end["bytes"]["read"] == 2 * 12 * 2 * MIB
     assert end["ops"]["read"] == 2 * 12 * 2
 

@@ -14,7 +14,7 @@ from darshan_builder import DarshanBuilder
 
 from sonde.advise import darshan_log, job_io
 from sonde.advise.darshan_log import read_darshan_job
-from sonde.advise.job_logs import find_darshan_logs, read_job_log, read_job_logs
+from sonde.advise.job_logs import find_darshan_logs, read_job_log, read_jobs_and_refusals
 from sonde.advise.reader_process import IsolatedLogReader
 from sonde.model.errors import MachineError, UserError
 
@@ -157,7 +157,7 @@ def test_damaged_logs_are_refused_or_read_in_part(tmp_path: Path) -> None:
             del damaged[generator.randrange(32, len(damaged)) :]
         logs.append(tmp_path / f"{number}.darshan")
         logs[-1].write_bytes(damaged)
-    jobs, refused = read_job_logs(logs, lambda log: None, timeout_s=20)
+    jobs, refused = read_jobs_and_refusals(logs, lambda log: None, timeout_s=20)
     assert jobs[0].write.calls == 18
     assert len(jobs) + len(refused) == 25
     assert all(str(tmp_path) in reason and reason.endswith(".") for reason in refused)

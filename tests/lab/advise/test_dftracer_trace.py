@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from sonde.advise.dftracer_trace import read_dftracer_job
-from sonde.advise.job_logs import read_job_logs
+from sonde.advise.job_logs import read_jobs_and_refusals
 from sonde.model.errors import EXIT_BAD_INPUT, UserError
 
 RECORDED = Path(__file__).resolve().parents[2] / "data" / "dftracer"
@@ -37,7 +37,7 @@ def make_call_event(name: str, file: str = "a", **arguments: object) -> dict[str
 
 
 def test_recorded_trace_has_the_calls_of_the_program() -> None:
-    (job,), refused = read_job_logs([RECORDED], lambda path: None)
+    (job,), refused = read_jobs_and_refusals([RECORDED], lambda path: None)
     assert refused == []
     assert (job.format, job.program, job.processes, job.hosts) == ("DFTracer", "python3 prog.py", 2, ("node1",))
     assert sorted(file.path for file in job.files) == ["/scratch/outc", "/scratch/outp"]

@@ -26,7 +26,7 @@ def simulator(tmp_path_factory: pytest.TempPathFactory) -> Simulator:
 
 
 @pytest.fixture(scope="session")
-def model(simulator: Simulator) -> DiagnosisModel:
+def diagnosis_model(simulator: Simulator) -> DiagnosisModel:
     experiments = [item for item in list_diagnosis_experiments() if item.id in EXPERIMENTS]
     library = HypothesisLibrary(list_causes_for_machine_kind(WITH_TARGETS), experiments, frozenset(FAULTS))
     return build_diagnosis_model(simulator.machine, simulator, NoiseModel(), hypothesis_library=library)

@@ -38,20 +38,22 @@ def test_each_tunable_of_the_model_is_a_setting() -> None:
 
 
 @pytest.mark.parametrize("setting", sorted(SETTINGS))
-def test_only_the_changed_setting_is_predicted(model: DiagnosisModel, setting: str) -> None:
+def test_only_the_changed_setting_is_predicted(diagnosis_model: DiagnosisModel, setting: str) -> None:
     hypothesis = Hypothesis(f"tunable-{setting}", "fault", "", "settings", fault=f"tunable {setting}")
-    predicted = predict_messages(EXPERIMENT, model.machine, hypothesis).messages
+    predicted = predict_messages(EXPERIMENT, diagnosis_model.machine, hypothesis).messages
     changed = {name for name, probability in predicted.items() if probability[0, 0] == pytest.approx(CHANGED_AS_CAUSE)}
     assert changed == {setting}
     assert sorted({round(float(item[0, 0]), 6) for item in predicted.values()}) == [CHANGED_BY_CHANCE, CHANGED_AS_CAUSE]
 
 
-def test_settings_of_the_modeled_machine_show_its_faults(model: DiagnosisModel, simulator: Simulator) -> None:
-    experiment = scale_experiment_to_machine(EXPERIMENT, model.machine)
+def test_settings_of_the_modeled_machine_show_its_faults(diagnosis_model: DiagnosisModel, simulator: Simulator) -> None:
+    experiment = scale_experiment_to_machine(EXPERIMENT, diagnosis_model.machine)
     counts = dict.fromkeys(SETTINGS, 0)
     for seed in range(200):
         truth = ModeledTruth(("tunable dirty_limit 4194304", "slow-target t2 4"), seed=seed)
-        for name, is_changed in truth.run_experiment(experiment, 0, simulator, model.noise).runs[0].messages.items():
+        for name, is_changed in (
+            truth.run_experiment(experiment, 0, simulator, diagnosis_model.noise).runs[0].messages.items()
+        ):
             counts[name] += is_changed
     assert 188 <= counts.pop("dirty_limit") < 200
     assert all(0 < count < 18 for count in counts.values())
@@ -84,14 +86,16 @@ def test_recorded_facts_answer_for_their_settings(tmp_path: Path) -> None:
     assert find_recorded_settings(EnvironmentEvidence(changed=("mdc max rpcs in flight",))) == {}
 
 
-def test_settings_of_stored_runs_are_entered_once(model: DiagnosisModel, simulator: Simulator, tmp_path: Path) -> None:
+def test_settings_of_stored_runs_are_entered_once(
+    diagnosis_model: DiagnosisModel, simulator: Simulator, tmp_path: Path
+) -> None:
     write_runs_of_two_times(tmp_path)
-    session = DiagnosisSession(DiagnosisState("small"), model, simulator)
+    session = DiagnosisSession(DiagnosisState("small"), diagnosis_model, simulator)
     for _ in range(2):
         sentences = session.add_archive_runs(tmp_path / "slow", tmp_path / "fast")
         assert [result.experiment for result in session.state.experiment_results] == [SETTINGS_EXPERIMENT]
     assert not any("settings" in sentence for sentence in sentences)
-    session = DiagnosisSession(DiagnosisState("small"), model, simulator)
+    session = DiagnosisSession(DiagnosisState("small"), diagnosis_model, simulator)
     assert "Of the settings rpc_size, rpcs_in_flight, read_ahead changed: rpcs_in_flight, read_ahead." in (
         session.add_archive_runs(tmp_path / "slow", tmp_path / "fast")
     )

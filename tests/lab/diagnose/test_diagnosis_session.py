@@ -27,10 +27,10 @@ from sonde.store.archive import Archive
 
 
 @pytest.fixture
-def session(model: DiagnosisModel, simulator: Simulator) -> DiagnosisSession:
+def session(diagnosis_model: DiagnosisModel, simulator: Simulator) -> DiagnosisSession:
     """A diagnosis of a slow target on the model, after one experiment."""
     state = DiagnosisState("small", truth=ModeledTruth(("slow-target t5 4",), seed=5))
-    opened = DiagnosisSession(state, model, simulator)
+    opened = DiagnosisSession(state, diagnosis_model, simulator)
     opened.run_on_model("every-target")
     return opened
 
@@ -75,8 +75,8 @@ def test_confirmation_repeats_the_deciding_experiment(session: DiagnosisSession)
     )  # the evidence about the fault is unchanged
 
 
-def test_real_machine_needs_a_hand_result_to_confirm(model: DiagnosisModel, simulator: Simulator) -> None:
-    opened = DiagnosisSession(DiagnosisState("small"), model, simulator)
+def test_real_machine_needs_a_hand_result_to_confirm(diagnosis_model: DiagnosisModel, simulator: Simulator) -> None:
+    opened = DiagnosisSession(DiagnosisState("small"), diagnosis_model, simulator)
     with pytest.raises(UserError, match="no cause to confirm"):
         opened.confirm_fix(())
     opened.add_result(
@@ -126,8 +126,8 @@ def test_redaction_is_consistent_across_documents() -> None:
     assert document == {"node-1": ["node-2"]}
 
 
-def test_logs_are_evidence_once(model: DiagnosisModel, simulator: Simulator, tmp_path: Path) -> None:
-    session = DiagnosisSession(DiagnosisState("small"), model, simulator)
+def test_logs_are_evidence_once(diagnosis_model: DiagnosisModel, simulator: Simulator, tmp_path: Path) -> None:
+    session = DiagnosisSession(DiagnosisState("small"), diagnosis_model, simulator)
     log_file = tmp_path / "messages"
     log_file.write_text("Mar 17 09:00:00 mds kernel: mdt: This server is not able to keep up with request traffic.\n")
     before = session.find_candidate("mds-saturated").probability
@@ -148,13 +148,13 @@ def test_messages_are_entered_by_hand_as_yes_or_no() -> None:
         parse_stated_result(experiment, ["rebuild=-40%"])
 
 
-def test_messages_entered_by_hand_may_name_parts(model: DiagnosisModel) -> None:
+def test_messages_entered_by_hand_may_name_parts(diagnosis_model: DiagnosisModel) -> None:
     experiment = find_diagnosis_experiment("server-messages")
-    result = parse_stated_result(experiment, ["rebuild=oss1,oss3", "router=no"], model.machine)
+    result = parse_stated_result(experiment, ["rebuild=oss1,oss3", "router=no"], diagnosis_model.machine)
     logged = {name for name, is_logged in result.runs[0].messages.items() if is_logged}
     assert logged == {"rebuild oss1", "rebuild oss3"}
     with pytest.raises(UserError, match="write rebuild=yes, rebuild=no or rebuild=oss1"):
-        parse_stated_result(experiment, ["rebuild=oss9"], model.machine)
+        parse_stated_result(experiment, ["rebuild=oss9"], diagnosis_model.machine)
 
 
 def test_single_cause_has_no_second_cause(session: DiagnosisSession) -> None:

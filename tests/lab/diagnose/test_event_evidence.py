@@ -31,7 +31,7 @@ def select(*lines: str) -> EventEvidence:
     return select_events(parse_event_lines("".join(lines), Path("events.ndjson")), SINCE, UNTIL, None)
 
 
-def compute_odds(model: DiagnosisModel, evidence: EventEvidence, first: str, second: str) -> float:
+def compute_odds(diagnosis_model: DiagnosisModel, evidence: EventEvidence, first: str, second: str) -> float:
     """The factor by which the events change the odds of the first hypothesis against the second."""
 
     def read(from_model: DiagnosisModel) -> float:
@@ -39,27 +39,27 @@ def compute_odds(model: DiagnosisModel, evidence: EventEvidence, first: str, sec
         names = [item.id for item in from_model.hypotheses]
         return float(probabilities[names.index(first)] / probabilities[names.index(second)])
 
-    return read(replace(model, events=evidence)) / read(model)
+    return read(replace(diagnosis_model, events=evidence)) / read(diagnosis_model)
 
 
-def test_failure_of_a_part_raises_its_faults(model: DiagnosisModel) -> None:
+def test_failure_of_a_part_raises_its_faults(diagnosis_model: DiagnosisModel) -> None:
     evidence = select(make_event("drive failed", parts=["t3"]))
-    assert compute_odds(model, evidence, "slow-target:t0-t7", "client-kernel") == pytest.approx(10)
-    assert evidence.describe(model.hypotheses) == ["Noted between both runs: drive failed (failure)."]
+    assert compute_odds(diagnosis_model, evidence, "slow-target:t0-t7", "client-kernel") == pytest.approx(10)
+    assert evidence.describe(diagnosis_model.hypotheses) == ["Noted between both runs: drive failed (failure)."]
 
 
-def test_upgrade_raises_causes_that_match_its_text(model: DiagnosisModel) -> None:
+def test_upgrade_raises_causes_that_match_its_text(diagnosis_model: DiagnosisModel) -> None:
     evidence = select(make_event("new Kernel on all nodes", kind="upgrade"))
-    assert compute_odds(model, evidence, "client-kernel", "slow-target:t0-t7") == pytest.approx(10)
+    assert compute_odds(diagnosis_model, evidence, "client-kernel", "slow-target:t0-t7") == pytest.approx(10)
     changed = select(make_event("update", kind="change", changes={"kernel": ["5.3", "6.4"]}))
-    assert compute_odds(model, changed, "client-kernel", "slow-target:t0-t7") == pytest.approx(10)
+    assert compute_odds(diagnosis_model, changed, "client-kernel", "slow-target:t0-t7") == pytest.approx(10)
 
 
-def test_several_events_about_one_part_count_once(model: DiagnosisModel) -> None:
+def test_several_events_about_one_part_count_once(diagnosis_model: DiagnosisModel) -> None:
     lines = [make_event(f"error {number}", parts=["t3"]) for number in range(50)]
     evidence = select(*lines)
-    assert compute_odds(model, evidence, "slow-target:t0-t7", "client-kernel") == pytest.approx(10)
-    (sentence,) = evidence.describe(model.hypotheses)
+    assert compute_odds(diagnosis_model, evidence, "slow-target:t0-t7", "client-kernel") == pytest.approx(10)
+    (sentence,) = evidence.describe(diagnosis_model.hypotheses)
     assert sentence.endswith("error 4 (failure); and 45 more.")
 
 
@@ -72,13 +72,16 @@ def test_several_events_about_one_part_count_once(model: DiagnosisModel) -> None
         make_event("kernel panic", kind="failure"),  # no upgrade
     ],
 )
-def test_event_about_no_hypothesis_changes_nothing(model: DiagnosisModel, line: str) -> None:
+def test_event_about_no_hypothesis_changes_nothing(diagnosis_model: DiagnosisModel, line: str) -> None:
     evidence = select(line)
     before, after = (
-        item.compute_posterior([]).hypothesis_probabilities for item in (model, replace(model, events=evidence))
+        item.compute_posterior([]).hypothesis_probabilities
+        for item in (diagnosis_model, replace(diagnosis_model, events=evidence))
     )
     assert np.allclose(before, after)
-    assert evidence.describe(model.hypotheses) == ["Of the 1 events between both runs none is about a hypothesis."]
+    assert evidence.describe(diagnosis_model.hypotheses) == [
+        "Of the 1 events between both runs none is about a hypothesis."
+    ]
 
 
 def test_only_events_between_both_runs_count() -> None:

@@ -37,12 +37,12 @@ def test_few_runs_or_common_parts_have_no_scatter() -> None:
     assert measure_part_scatter(runs, 0.06) == {}
 
 
-def test_part_within_the_scatter_of_references_is_healthy(model: DiagnosisModel) -> None:
+def test_part_within_the_scatter_of_references_is_healthy(diagnosis_model: DiagnosisModel) -> None:
     parts = {**dict.fromkeys((f"t{index}" for index in range(8)), 0.0), "t3": -0.7, "t5": 0.5}
     strict = ExperimentResult("every-target", (RunMeasurement({"write": 0.0, "read": 0.0}, {KEY: parts}),))
     scattered = replace(strict, part_scatter={KEY: 0.4})
-    healthy = [item.id for item in model.hypotheses].index(NOTHING)
-    before, after = (model.compute_posterior([item]).hypothesis_probabilities for item in (strict, scattered))
+    healthy = [item.id for item in diagnosis_model.hypotheses].index(NOTHING)
+    before, after = (diagnosis_model.compute_posterior([item]).hypothesis_probabilities for item in (strict, scattered))
     assert after[healthy] == max(after)
     assert before[healthy] < after[healthy]
 

@@ -82,10 +82,12 @@ def write_run(
     return folder
 
 
-def compute_probabilities(model: DiagnosisModel) -> dict[str, float]:
+def compute_probabilities(diagnosis_model: DiagnosisModel) -> dict[str, float]:
     return {
         item.id: float(p)
-        for item, p in zip(model.hypotheses, model.prior_probabilities.hypothesis_probabilities, strict=True)
+        for item, p in zip(
+            diagnosis_model.hypotheses, diagnosis_model.prior_probabilities.hypothesis_probabilities, strict=True
+        )
     }
 
 
@@ -147,9 +149,9 @@ def test_other_traffic_separates_a_shared_device_from_a_slow_device(local_sessio
     ]
 
     def compute_ratio(evidence: CounterEvidence) -> float:
-        model = replace(local_session.model, counters=evidence)
-        probabilities = model.compute_posterior(results).hypothesis_probabilities
-        by_id = {item.id: float(p) for item, p in zip(model.hypotheses, probabilities, strict=True)}
+        diagnosis_model = replace(local_session.model, counters=evidence)
+        probabilities = diagnosis_model.compute_posterior(results).hypothesis_probabilities
+        by_id = {item.id: float(p) for item, p in zip(diagnosis_model.hypotheses, probabilities, strict=True)}
         return by_id["shared-device"] / by_id["slow-device"]
 
     without = compute_ratio(CounterEvidence())
@@ -174,44 +176,44 @@ def test_contradicting_counters_widen_the_answer(local_session: DiagnosisSession
     contradicting = replace(
         local_session.model, counters=CounterEvidence({"busy-processors": False, "other-traffic": True})
     )
-    first, second = (model.compute_posterior([result]) for model in (agreeing, contradicting))
+    first, second = (diagnosis_model.compute_posterior([result]) for diagnosis_model in (agreeing, contradicting))
     assert float(np.max(first.hypothesis_probabilities)) > float(np.max(second.hypothesis_probabilities))
     assert first.entropy_bits < second.entropy_bits
 
 
-def test_clear_joint_change_of_clients_raises_their_causes(model: DiagnosisModel) -> None:
-    before = compute_probabilities(model)
-    after = compute_probabilities(replace(model, joint_change=JointChangeEvidence("clients", "clear", 6)))
+def test_clear_joint_change_of_clients_raises_their_causes(diagnosis_model: DiagnosisModel) -> None:
+    before = compute_probabilities(diagnosis_model)
+    after = compute_probabilities(replace(diagnosis_model, joint_change=JointChangeEvidence("clients", "clear", 6)))
     odds = after["client-kernel"] / after["slow-target:t0-t7"] / (before["client-kernel"] / before["slow-target:t0-t7"])
     assert odds == pytest.approx(9)
-    storage = compute_probabilities(replace(model, joint_change=JointChangeEvidence("storage", "clear", 6)))
+    storage = compute_probabilities(replace(diagnosis_model, joint_change=JointChangeEvidence("storage", "clear", 6)))
     assert storage["slow-target:t0-t7"] > before["slow-target:t0-t7"]
     assert storage["client-kernel"] < before["client-kernel"] / 2
 
 
-def test_uncertain_joint_change_is_no_evidence(model: DiagnosisModel) -> None:
+def test_uncertain_joint_change_is_no_evidence(diagnosis_model: DiagnosisModel) -> None:
     for evidence in (
         JointChangeEvidence(),
         JointChangeEvidence("unknown", "clear", 3),
         JointChangeEvidence("clients", "one of several explanations", 3),
     ):
-        assert {evidence.compute_log_factor(item) for item in model.hypotheses} == {0.0}
+        assert {evidence.compute_log_factor(item) for item in diagnosis_model.hypotheses} == {0.0}
     assert "says nothing about the causes" in JointChangeEvidence("unknown", "clear", 3).describe([])[0]
     assert log(0.75 / 0.25) == pytest.approx(
-        JointChangeEvidence("clients", "likely", 3).compute_log_factor(_get(model, "client-kernel"))
-        - JointChangeEvidence("clients", "likely", 3).compute_log_factor(_get(model, "noisy-neighbor"))
+        JointChangeEvidence("clients", "likely", 3).compute_log_factor(_get(diagnosis_model, "client-kernel"))
+        - JointChangeEvidence("clients", "likely", 3).compute_log_factor(_get(diagnosis_model, "noisy-neighbor"))
     )
 
 
-def _get(model: DiagnosisModel, name: str) -> Any:
-    return next(item for item in model.hypotheses if item.id == name)
+def _get(diagnosis_model: DiagnosisModel, name: str) -> Any:
+    return next(item for item in diagnosis_model.hypotheses if item.id == name)
 
 
-def test_origins_of_hypotheses_follow_from_their_conditions(model: DiagnosisModel) -> None:
-    assert find_origins(_get(model, "client-kernel")) == {"clients"}
-    assert find_origins(_get(model, "slow-node:n1-n4")) == {"clients"}
-    assert find_origins(_get(model, "server-firmware")) == {"storage"}
-    assert find_origins(_get(model, "nothing")) == frozenset()
+def test_origins_of_hypotheses_follow_from_their_conditions(diagnosis_model: DiagnosisModel) -> None:
+    assert find_origins(_get(diagnosis_model, "client-kernel")) == {"clients"}
+    assert find_origins(_get(diagnosis_model, "slow-node:n1-n4")) == {"clients"}
+    assert find_origins(_get(diagnosis_model, "server-firmware")) == {"storage"}
+    assert find_origins(_get(diagnosis_model, "nothing")) == frozenset()
 
 
 def make_survey(slow: set[tuple[str, str]], factor: float = 0.4) -> Survey:

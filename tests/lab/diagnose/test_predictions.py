@@ -55,19 +55,19 @@ def test_strength_within_the_noise_is_invisible() -> None:
     assert prediction.find_strengths_above_noise(noise).tolist() == [0, 1]
 
 
-def test_invisible_strength_has_no_prior(model: DiagnosisModel) -> None:
-    index = next(index for index, item in enumerate(model.hypotheses) if item.fault == "noisy-neighbor")
-    visible = model.find_visible_strengths(index)
-    shares = np.exp(model.prior_probabilities.log_weights[index][:, 0])
+def test_invisible_strength_has_no_prior(diagnosis_model: DiagnosisModel) -> None:
+    index = next(index for index, item in enumerate(diagnosis_model.hypotheses) if item.fault == "noisy-neighbor")
+    visible = diagnosis_model.find_visible_strengths(index)
+    shares = np.exp(diagnosis_model.prior_probabilities.log_weights[index][:, 0])
     assert set(visible.tolist()) <= {0.0, 1.0}
     assert shares[visible > 0] == pytest.approx(np.full(int(sum(visible)), np.max(shares)))
     assert np.all(shares[visible == 0] < 1e-3 * np.max(shares))
 
 
-def test_experiment_on_one_target_shows_only_its_parts(model: DiagnosisModel, simulator: Simulator) -> None:
+def test_experiment_on_one_target_shows_only_its_parts(diagnosis_model: DiagnosisModel, simulator: Simulator) -> None:
     experiment = scale_experiment_to_machine(find_diagnosis_experiment("one-target"), simulator.machine)
     assert experiment.only_target == "t0"
-    by_fault = {item.fault: item for item in model.hypotheses}
+    by_fault = {item.fault: item for item in diagnosis_model.hypotheses}
     exposed = {
         name: PartMasks(by_fault[name], simulator.machine).select_exposed_parts(experiment)
         for name in ("slow-target", "slow-link", "noisy-neighbor")

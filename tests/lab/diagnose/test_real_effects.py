@@ -26,8 +26,8 @@ from sonde.diagnose.stored_runs import find_effect_sd
 SLOW_TARGET = "slow-target:t0-t7"
 
 
-def find_index(model: DiagnosisModel, hypothesis_id: str) -> int:
-    return next(index for index, item in enumerate(model.hypotheses) if item.id == hypothesis_id)
+def find_index(diagnosis_model: DiagnosisModel, hypothesis_id: str) -> int:
+    return next(index for index, item in enumerate(diagnosis_model.hypotheses) if item.id == hypothesis_id)
 
 
 def make_result(write: float, slow_part: float, effect_sd: float) -> ExperimentResult:
@@ -39,29 +39,31 @@ def make_result(write: float, slow_part: float, effect_sd: float) -> ExperimentR
     )
 
 
-def test_real_slow_target_is_recognized_by_its_part(model: DiagnosisModel) -> None:
-    index = find_index(model, SLOW_TARGET)
+def test_real_slow_target_is_recognized_by_its_part(diagnosis_model: DiagnosisModel) -> None:
+    index = find_index(diagnosis_model, SLOW_TARGET)
     simulated, real = (
-        model.compute_posterior([make_result(-0.15, -4.2, effect_sd)]) for effect_sd in (0.0, REAL_EFFECT_SD)
+        diagnosis_model.compute_posterior([make_result(-0.15, -4.2, effect_sd)]) for effect_sd in (0.0, REAL_EFFECT_SD)
     )
     assert real.hypothesis_probabilities[index] > 0.9 > simulated.hypothesis_probabilities[index]
     assert real.compute_part_probabilities(index)["t3"] > 0.98
     assert not check_runs_against_hypothesis(
-        model, real, [make_result(-0.15, -4.2, REAL_EFFECT_SD)], index
+        diagnosis_model, real, [make_result(-0.15, -4.2, REAL_EFFECT_SD)], index
     ).is_contradicted
 
 
-def test_real_result_without_a_change_is_healthy(model: DiagnosisModel) -> None:
-    posterior = model.compute_posterior([make_result(0.0, 0.0, REAL_EFFECT_SD)])
-    probabilities = dict(zip((item.id for item in model.hypotheses), posterior.hypothesis_probabilities, strict=True))
+def test_real_result_without_a_change_is_healthy(diagnosis_model: DiagnosisModel) -> None:
+    posterior = diagnosis_model.compute_posterior([make_result(0.0, 0.0, REAL_EFFECT_SD)])
+    probabilities = dict(
+        zip((item.id for item in diagnosis_model.hypotheses), posterior.hypothesis_probabilities, strict=True)
+    )
     assert max(probabilities, key=lambda name: probabilities[name]) == NOTHING
     assert probabilities[UNEXPLAINED] < probabilities[NOTHING]
 
 
-def test_spared_operations_are_predicted_as_healthy(model: DiagnosisModel) -> None:
-    experiment = model.find_experiment("every-target")
-    prediction = model.predictions[experiment.id][find_index(model, SLOW_TARGET)]
-    healthy = model.get_healthy_prediction(experiment.id)
+def test_spared_operations_are_predicted_as_healthy(diagnosis_model: DiagnosisModel) -> None:
+    experiment = diagnosis_model.find_experiment("every-target")
+    prediction = diagnosis_model.predictions[experiment.id][find_index(diagnosis_model, SLOW_TARGET)]
+    healthy = diagnosis_model.get_healthy_prediction(experiment.id)
     effects = list_partial_effects(prediction, healthy, experiment)
     assert np.sum(np.exp([share for share, _ in effects])) == pytest.approx(1)
     assert len(effects) == 4
@@ -76,8 +78,8 @@ def test_spared_operations_are_predicted_as_healthy(model: DiagnosisModel) -> No
     assert only_reads_affected.rates["read"] == prediction.rates["read"]
 
 
-def test_error_of_a_real_effect_is_proportional_to_it(model: DiagnosisModel) -> None:
-    prediction = model.predictions["every-target"][find_index(model, SLOW_TARGET)]
+def test_error_of_a_real_effect_is_proportional_to_it(diagnosis_model: DiagnosisModel) -> None:
+    prediction = diagnosis_model.predictions["every-target"][find_index(diagnosis_model, SLOW_TARGET)]
     mean, sd = prediction.rates["write"]
     wider = add_real_effect_error(prediction, 0.5).rates["write"]
     assert wider[0] is mean
@@ -104,27 +106,31 @@ def make_names_result(rates: tuple[float, float, float], slow_node: float, effec
     return ExperimentResult("names", (run,), effect_sd=effect_sd)
 
 
-def test_node_slow_at_names_is_no_saturated_server(model: DiagnosisModel) -> None:
+def test_node_slow_at_names_is_no_saturated_server(diagnosis_model: DiagnosisModel) -> None:
     result = make_names_result((-0.65, -0.4, -0.3), -0.75, REAL_EFFECT_SD)
-    posterior = model.compute_posterior([result])
-    index = find_index(model, "slow-node:n1-n4")
-    probabilities = dict(zip((item.id for item in model.hypotheses), posterior.hypothesis_probabilities, strict=True))
+    posterior = diagnosis_model.compute_posterior([result])
+    index = find_index(diagnosis_model, "slow-node:n1-n4")
+    probabilities = dict(
+        zip((item.id for item in diagnosis_model.hypotheses), posterior.hypothesis_probabilities, strict=True)
+    )
     assert probabilities["slow-node:n1-n4"] > 20 * probabilities["mds-saturated"]
     assert posterior.compute_part_probabilities(index)["n2"] > 0.98
-    assert not check_runs_against_hypothesis(model, posterior, [result], index).is_contradicted
+    assert not check_runs_against_hypothesis(diagnosis_model, posterior, [result], index).is_contradicted
 
 
-def test_names_slow_on_all_nodes_are_a_saturated_server(model: DiagnosisModel) -> None:
-    posterior = model.compute_posterior([make_names_result((-1.2, -1.2, -1.2), 0.02, REAL_EFFECT_SD)])
-    probabilities = dict(zip((item.id for item in model.hypotheses), posterior.hypothesis_probabilities, strict=True))
+def test_names_slow_on_all_nodes_are_a_saturated_server(diagnosis_model: DiagnosisModel) -> None:
+    posterior = diagnosis_model.compute_posterior([make_names_result((-1.2, -1.2, -1.2), 0.02, REAL_EFFECT_SD)])
+    probabilities = dict(
+        zip((item.id for item in diagnosis_model.hypotheses), posterior.hypothesis_probabilities, strict=True)
+    )
     assert probabilities["mds-saturated"] > 20 * probabilities["slow-node:n1-n4"]
 
 
-def test_slow_node_on_the_model_spares_names(model: DiagnosisModel) -> None:
-    hypothesis = model.hypotheses[find_index(model, "slow-node:n1-n4")]
-    experiment = model.find_experiment("names")
-    prediction = model.predictions["names"][find_index(model, "slow-node:n1-n4")]
-    healthy = model.get_healthy_prediction("names")
+def test_slow_node_on_the_model_spares_names(diagnosis_model: DiagnosisModel) -> None:
+    hypothesis = diagnosis_model.hypotheses[find_index(diagnosis_model, "slow-node:n1-n4")]
+    experiment = diagnosis_model.find_experiment("names")
+    prediction = diagnosis_model.predictions["names"][find_index(diagnosis_model, "slow-node:n1-n4")]
+    healthy = diagnosis_model.get_healthy_prediction("names")
     assert list_real_effects(hypothesis, prediction, healthy, experiment, 0.0) == [(0.0, prediction)]
     effects = list_real_effects(hypothesis, prediction, healthy, experiment, REAL_EFFECT_SD)
     assert np.sum(np.exp([share for share, _ in effects])) == pytest.approx(1)

@@ -24,17 +24,21 @@ SLOW_TARGET = "slow-target t5 6"
 
 
 def measure(
-    model: DiagnosisModel, simulator: Simulator, faults: Sequence[str], names: Sequence[str] = NAMES, seed: int = 8
+    diagnosis_model: DiagnosisModel,
+    simulator: Simulator,
+    faults: Sequence[str],
+    names: Sequence[str] = NAMES,
+    seed: int = 8,
 ) -> list[ExperimentResult]:
     truth = ModeledTruth(tuple(faults), seed=seed)
     return [
-        truth.run_experiment(model.find_experiment(name), number, simulator, model.noise)
+        truth.run_experiment(diagnosis_model.find_experiment(name), number, simulator, diagnosis_model.noise)
         for number, name in enumerate(names)
     ]
 
 
-def find_causes(model: DiagnosisModel, simulator: Simulator, *faults: str) -> TwoCauses:
-    causes = find_most_probable_pair(model, measure(model, simulator, faults))
+def find_causes(diagnosis_model: DiagnosisModel, simulator: Simulator, *faults: str) -> TwoCauses:
+    causes = find_most_probable_pair(diagnosis_model, measure(diagnosis_model, simulator, faults))
     assert causes is not None
     return causes
 
@@ -53,9 +57,9 @@ def name_causes(causes: TwoCauses) -> set[tuple[str, str]]:
     ],
 )
 def test_two_faults_are_both_diagnosed(
-    model: DiagnosisModel, simulator: Simulator, faults: tuple[str, ...], answers: set[tuple[str, str]]
+    diagnosis_model: DiagnosisModel, simulator: Simulator, faults: tuple[str, ...], answers: set[tuple[str, str]]
 ) -> None:
-    assert name_causes(find_causes(model, simulator, *faults)) == answers
+    assert name_causes(find_causes(diagnosis_model, simulator, *faults)) == answers
 
 
 @pytest.mark.parametrize("seeds", [(3,), pytest.param((4, 5), marks=pytest.mark.nightly)], ids=["day", "night"])
@@ -69,7 +73,7 @@ def test_two_faults_are_both_diagnosed(
     ],
 )
 def test_wrong_pair_is_never_sure(
-    model: DiagnosisModel,
+    diagnosis_model: DiagnosisModel,
     simulator: Simulator,
     names: Sequence[str],
     faults: tuple[str, ...],
@@ -77,21 +81,21 @@ def test_wrong_pair_is_never_sure(
     seeds: Sequence[int],
 ) -> None:
     for seed in seeds:
-        causes = find_most_probable_pair(model, measure(model, simulator, faults, names, seed))
+        causes = find_most_probable_pair(diagnosis_model, measure(diagnosis_model, simulator, faults, names, seed))
         assert causes is not None
         assert name_causes(causes) == answers or not causes.is_decided(SECOND_CAUSE_STOP_RULE)
 
 
-def test_single_fault_has_no_second_cause(model: DiagnosisModel, simulator: Simulator) -> None:
-    causes = find_causes(model, simulator, SLOW_TARGET)
+def test_single_fault_has_no_second_cause(diagnosis_model: DiagnosisModel, simulator: Simulator) -> None:
+    causes = find_causes(diagnosis_model, simulator, SLOW_TARGET)
     assert (causes.first.hypothesis.id, causes.first.part) == ("slow-target:t0-t7", "t5")
     assert causes.second_cause.hypothesis.id == "nothing"
 
 
-def test_slow_part_behind_the_first_cause_is_not_ignored(model: DiagnosisModel, simulator: Simulator) -> None:
+def test_slow_part_behind_the_first_cause_is_not_ignored(diagnosis_model: DiagnosisModel, simulator: Simulator) -> None:
     # Both are at the same server: a slow link explains the reads of its targets, and not that one of them is slower.
-    causes = find_causes(model, simulator, "slow-target t2 10", "slow-link oss2 4")
-    alone = find_causes(model, simulator, "slow-link oss2 4")
+    causes = find_causes(diagnosis_model, simulator, "slow-target t2 10", "slow-link oss2 4")
+    alone = find_causes(diagnosis_model, simulator, "slow-link oss2 4")
     assert alone.second_cause.hypothesis.id == "nothing"
     assert causes.second_cause.hypothesis.id != "nothing"
 
@@ -138,13 +142,13 @@ def test_vector_without_any_explanation_is_one_surprise() -> None:
     assert surprises[0] < surprises[1] < surprises[0] + 12
 
 
-def test_all_alternatives_explain_the_same_measurements(model: DiagnosisModel, simulator: Simulator) -> None:
-    pairs = compute_pair_probabilities(model, measure(model, simulator, (SLOW_TARGET,)))
+def test_all_alternatives_explain_the_same_measurements(diagnosis_model: DiagnosisModel, simulator: Simulator) -> None:
+    pairs = compute_pair_probabilities(diagnosis_model, measure(diagnosis_model, simulator, (SLOW_TARGET,)))
     probabilities = np.exp(pairs.group_log_weights)
     assert np.sum(probabilities) == pytest.approx(1.0)
-    single = model.compute_posterior(measure(model, simulator, (SLOW_TARGET,)))
+    single = diagnosis_model.compute_posterior(measure(diagnosis_model, simulator, (SLOW_TARGET,)))
     by_group = dict(zip(pairs.groups, pairs.group_log_weights, strict=True))
-    indices = {item.id: index for index, item in enumerate(model.hypotheses)}
+    indices = {item.id: index for index, item in enumerate(diagnosis_model.hypotheses)}
     nothing, unexplained, slow = (indices[name] for name in ("nothing", "unexplained", "slow-target:t0-t7"))
     # Without second causes, the odds are those of the diagnosis of one cause, times the share of single causes.
     expected = single.log_weights[unexplained] - np.logaddexp.reduce(single.log_weights[slow][:, 5])
@@ -155,33 +159,36 @@ def test_all_alternatives_explain_the_same_measurements(model: DiagnosisModel, s
 READINGS = ("server-messages", "client-settings")
 
 
-def test_next_experiment_separates_probable_pairs(model: DiagnosisModel, simulator: Simulator) -> None:
-    results = measure(model, simulator, (SLOW_TARGET, "mds-saturated 0.8"), ("every-target", *READINGS))
-    causes = find_most_probable_pair(model, results)
+def test_next_experiment_separates_probable_pairs(diagnosis_model: DiagnosisModel, simulator: Simulator) -> None:
+    results = measure(diagnosis_model, simulator, (SLOW_TARGET, "mds-saturated 0.8"), ("every-target", *READINGS))
+    causes = find_most_probable_pair(diagnosis_model, results)
     assert causes is not None
     value, _ = causes.choose_next(SECOND_CAUSE_STOP_RULE, 1)
     assert value is not None
     assert value.experiment not in READINGS
     assert value.bits > 0.02
     decided = find_most_probable_pair(
-        model, measure(model, simulator, ("slow-target t2 6", "slow-node n3 12"), (*NAMES, *READINGS))
+        diagnosis_model,
+        measure(diagnosis_model, simulator, ("slow-target t2 6", "slow-node n3 12"), (*NAMES, *READINGS)),
     )
     assert decided is not None
     assert decided.choose_next(SECOND_CAUSE_STOP_RULE, 1) == (None, "one pair is as probable as the stop rule asks")
 
 
-def test_logs_and_settings_are_read_before_pairs_are_decided(model: DiagnosisModel, simulator: Simulator) -> None:
-    results = measure(model, simulator, ("slow-target t2 6", "slow-node n3 12"), ("every-target", "names"))
+def test_logs_and_settings_are_read_before_pairs_are_decided(
+    diagnosis_model: DiagnosisModel, simulator: Simulator
+) -> None:
+    results = measure(diagnosis_model, simulator, ("slow-target t2 6", "slow-node n3 12"), ("every-target", "names"))
     experiments = []
     for number in range(2):
-        causes = find_most_probable_pair(model, results)
+        causes = find_most_probable_pair(diagnosis_model, results)
         assert causes is not None
         value, _ = causes.choose_next(SECOND_CAUSE_STOP_RULE, 1)
         assert value is not None
         experiments.append(value.experiment)
-        results += measure(model, simulator, ("slow-target t2 6", "slow-node n3 12"), experiments[number:])
+        results += measure(diagnosis_model, simulator, ("slow-target t2 6", "slow-node n3 12"), experiments[number:])
     assert sorted(experiments) == sorted(READINGS)
 
 
-def test_model_without_causes_has_no_pairs(model: DiagnosisModel) -> None:
-    assert find_most_probable_pair(replace(model, hypotheses=model.hypotheses[:2]), []) is None
+def test_model_without_causes_has_no_pairs(diagnosis_model: DiagnosisModel) -> None:
+    assert find_most_probable_pair(replace(diagnosis_model, hypotheses=diagnosis_model.hypotheses[:2]), []) is None

@@ -22,30 +22,35 @@ SLOW = {**USUAL, "OST0003": 5_000_000}
 
 
 @pytest.fixture
-def session(model: DiagnosisModel, simulator: Simulator) -> DiagnosisSession:
-    return DiagnosisSession(DiagnosisState("small"), model, simulator)
+def session(diagnosis_model: DiagnosisModel, simulator: Simulator) -> DiagnosisSession:
+    return DiagnosisSession(DiagnosisState("small"), diagnosis_model, simulator)
 
 
-def test_slow_target_of_any_direct_run_is_evidence(model: DiagnosisModel, tmp_path: Path) -> None:
+def test_slow_target_of_any_direct_run_is_evidence(diagnosis_model: DiagnosisModel, tmp_path: Path) -> None:
     usual = {f"t{index}": 1_000_000 for index in range(8)}
     reference = write_run(tmp_path / "reference", {}, usual)
     run = write_run(tmp_path / "run", {}, {**usual, "t3": 5_000_000})
-    result = measure_relative_target_rates(run, reference, model.machine)
+    result = measure_relative_target_rates(run, reference, diagnosis_model.machine)
     assert result is not None
     assert result.runs[0].vectors["read", "targets"]["t3"] == pytest.approx(-log(5))
-    index = next(number for number, item in enumerate(model.hypotheses) if item.id == "slow-target:t0-t7")
-    posterior = model.compute_posterior([result])
+    index = next(number for number, item in enumerate(diagnosis_model.hypotheses) if item.id == "slow-target:t0-t7")
+    posterior = diagnosis_model.compute_posterior([result])
     assert posterior.compute_part_probabilities(index)["t3"] > 0.95
-    assert posterior.hypothesis_probabilities[index] > 5 * model.prior_probabilities.hypothesis_probabilities[index]
+    assert (
+        posterior.hypothesis_probabilities[index]
+        > 5 * diagnosis_model.prior_probabilities.hypothesis_probabilities[index]
+    )
 
 
-def test_targets_of_another_machine_or_cached_runs_are_no_evidence(model: DiagnosisModel, tmp_path: Path) -> None:
+def test_targets_of_another_machine_or_cached_runs_are_no_evidence(
+    diagnosis_model: DiagnosisModel, tmp_path: Path
+) -> None:
     usual = {f"t{index}": 1_000_000 for index in range(8)}
     reference = write_run(tmp_path / "reference", {}, usual)
     other = write_run(tmp_path / "other", {}, {f"x{index}": 1_000_000 for index in range(8)})
     buffered = write_run(tmp_path / "buffered", {}, usual, direct=False)
-    assert measure_relative_target_rates(other, other, model.machine) is None
-    assert measure_relative_target_rates(buffered, reference, model.machine) is None
+    assert measure_relative_target_rates(other, other, diagnosis_model.machine) is None
+    assert measure_relative_target_rates(buffered, reference, diagnosis_model.machine) is None
 
 
 def test_slow_target_of_lustre_has_the_id_of_the_system_file(session: DiagnosisSession, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from sonde.experiments.cells import prepare_cells
 from sonde.experiments.directories import Directories
-from sonde.experiments.forecast import Forecast, Forecaster, sum_known_seconds
+from sonde.experiments.forecast import Forecast, Forecaster, sum_known_seconds_with_completeness
 from sonde.launch.engine import Engine
 from sonde.model.errors import UserError
 from sonde.model.experiment import make_experiment
@@ -103,5 +103,5 @@ def test_memory_share_is_per_node() -> None:
 
 def test_total_is_sum_of_runs_times_duration() -> None:
     ready, unknown = make_forecast(bytes_per_s=GIB), make_forecast()
-    assert sum_known_seconds([ready, ready]) == (4.0, True)
-    assert sum_known_seconds([ready, unknown]) == (2.0, False)
+    assert sum_known_seconds_with_completeness([ready, ready]) == (4.0, True)
+    assert sum_known_seconds_with_completeness([ready, unknown]) == (2.0, False)

@@ -175,5 +175,5 @@ def test_fall_to_zero_during_fsync_is_reported_as_fsync() -> None:
 
 def test_range_explains_only_a_rate_within_it() -> None:
     variation = RateVariation("uneven", mean=440.0, low=230.0, high=434.0)
-    assert not variation.has_levels_of_rate(467.0)
-    assert variation.has_levels_of_rate(420.0)
+    assert not variation.has_levels_matching_rate(467.0)
+    assert variation.has_levels_matching_rate(420.0)

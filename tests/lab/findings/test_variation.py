@@ -93,8 +93,8 @@ def test_the_weighted_mean_of_the_levels_is_the_mean_rate(steps: list[float], re
         assert (variation.before + variation.after) / 2 == pytest.approx(variation.mean, rel=1e-6)
     elif variation.kind == "stalls":
         assert variation.rate_without_stalls * (seconds - variation.stalled_s) / seconds <= variation.mean * (1 + 1e-6)
-    assert variation.has_levels_of_rate(variation.mean) or variation.mean == 0
-    assert not variation.has_levels_of_rate(variation.mean * (1 + 2 * MAX_MEAN_DIFFERENCE))
+    assert variation.has_levels_matching_rate(variation.mean) or variation.mean == 0
+    assert not variation.has_levels_matching_rate(variation.mean * (1 + 2 * MAX_MEAN_DIFFERENCE))
 
 
 def classify_variation(amounts: list[float], slice_s: float = 1.0) -> str:
@@ -112,13 +112,13 @@ def test_short_variation_has_zero_members() -> None:
         0.0,
     )
     assert analyze_rate_variation([1.0] * 7, [1] * 7, 1.0) == silent
-    assert not silent.has_levels_of_rate(0.0), "no rate is explained by nothing"
+    assert not silent.has_levels_matching_rate(0.0), "no rate is explained by nothing"
 
 
 def test_levels_explain_a_number_up_to_exactly_a_tenth_of_it() -> None:
-    assert RateVariation("steady", mean=220.0).has_levels_of_rate(200.0)
-    assert RateVariation("steady", mean=180.0).has_levels_of_rate(200.0)
-    assert not RateVariation("steady", mean=220.1).has_levels_of_rate(200.0)
+    assert RateVariation("steady", mean=220.0).has_levels_matching_rate(200.0)
+    assert RateVariation("steady", mean=180.0).has_levels_matching_rate(200.0)
+    assert not RateVariation("steady", mean=220.1).has_levels_matching_rate(200.0)
 
 
 @pytest.mark.parametrize("unit", [1.0, 1e-3, 1e6])

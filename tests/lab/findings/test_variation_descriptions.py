@@ -67,8 +67,8 @@ def test_steady_is_within_10_percent_and_drift_may_end_near_zero() -> None:
 
 def test_levels_explain_a_number_within_a_tenth() -> None:
     moved = RateVariation("steady", mean=100.0)
-    assert moved.has_levels_of_rate(91.0)
-    assert moved.has_levels_of_rate(110.0)
-    assert not moved.has_levels_of_rate(90.0)
-    assert not moved.has_levels_of_rate(112.0)
-    assert not moved.has_levels_of_rate(0.0)
+    assert moved.has_levels_matching_rate(91.0)
+    assert moved.has_levels_matching_rate(110.0)
+    assert not moved.has_levels_matching_rate(90.0)
+    assert not moved.has_levels_matching_rate(112.0)
+    assert not moved.has_levels_matching_rate(0.0)

@@ -155,9 +155,7 @@ def test_pipe_of_another_user_is_not_written_to(shared_folder: Path) -> None:
 
 @needs_two_users
 @pytest.mark.parametrize("folder", ["shared", "/dev/shm"])
-def test_link_of_another_user_to_a_pipe_or_file_is_not_followed(
-    shared_folder: Path, victim_file: Path, folder: str
-) -> None:
+def test_link_of_another_user_is_rejected_or_replaced(shared_folder: Path, victim_file: Path, folder: str) -> None:
     """A link to a pipe is refused; a link to a file is replaced, also below /dev."""
     target = shared_folder if folder == "shared" else Path(tempfile.mkdtemp(dir=folder))
     target.chmod(0o777)

@@ -49,7 +49,7 @@ def test_mean_time_to_false_alarm_holds_for_any_noise(draw: str) -> None:
     window, alarms, watched = RankWindow(6000, WINDOW_RUNS), 0, 0
     for _ in range(90):
         window.append_values(getattr(random, draw)(size=window.filled.size))
-        strength = np.abs(window.find_strongest_split(MIN_SIDE_RUNS)[0])
+        strength = np.abs(window.find_strongest_splits(MIN_SIDE_RUNS)[0])
         over = strength > limits[window.filled]
         alarms += int(over.sum())
         watched += window.filled.size if window.filled[0] >= MIN_RUNS else 0
@@ -79,7 +79,7 @@ class _Told:
         assert newest_values.size == self.filled.size
         self.step += 1
 
-    def find_strongest_split(self, shortest: int) -> tuple[np.ndarray, None]:
+    def find_strongest_splits(self, shortest: int) -> tuple[np.ndarray, None]:
         assert shortest == 2
         top = 2 + 0.01 * self.step + 0.0001 * self.step**2 if self.step < WINDOW_RUNS else self.step
         signs = np.where(np.arange(self.filled.size) % 2, 1, -1)

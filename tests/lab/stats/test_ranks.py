@@ -132,7 +132,7 @@ def test_strongest_split_equals_the_brute_force_maximum(values: list[float], sho
     window = RankWindow(1, len(values) + room)
     for value in values:
         window.append_values(np.array([value]))
-    strength, newer = window.find_strongest_split(shortest)
+    strength, newer = window.find_strongest_splits(shortest)
     ranks = compute_midranks(values)
     n, spread = len(values), float(np.var(ranks))
     best = 0.0
@@ -183,6 +183,6 @@ def test_series_of_different_lengths_are_split_separately() -> None:
     window = RankWindow(3, 8)
     window.replace_values(0, np.array([1.0, 2.0, 3.0, 4.0, 15.0, 16.0, 17.0, 18.0]))
     window.replace_values(1, np.array([9.0, 8.0, 2.0, 1.0]))
-    strength, newer = window.find_strongest_split(2)
+    strength, newer = window.find_strongest_splits(2)
     assert strength == pytest.approx([8 / 12**0.5, -2 / (5 / 3) ** 0.5, 0.0])
     assert list(newer) == [4, 2, 0]

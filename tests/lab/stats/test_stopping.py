@@ -44,28 +44,28 @@ KINDS: dict[str, Callable[[Rows], Rows]] = {
 }
 
 
-def measure_coverage_with_looks(values: Rows, share: float) -> tuple[float, float]:
-    """Share of trials whose interval contains 0 when it is computed after every run, and the mean number of runs."""
+def measure_coverage_with_looks(trial_rows: Rows, share: float) -> tuple[float, float]:
+    """Share of the trials (rows) whose interval contains 0 computed after each run, and the mean number of runs."""
     rule = StopRule(LEAST, MOST, share)
-    open_ = np.ones(len(values), dtype=bool)
+    open_ = np.ones(len(trial_rows), dtype=bool)
     hits, runs = 0, 0
     for count in range(LEAST, MOST + 1):
-        low, high = compute_intervals_of_samples(values[open_, :count], rule.classify_look(count))
-        half = (np.exp(high) - np.exp(low)) / 2 / np.exp(np.median(values[open_, :count], axis=1))
+        low, high = compute_intervals_of_samples(trial_rows[open_, :count], rule.classify_look(count))
+        half = (np.exp(high) - np.exp(low)) / 2 / np.exp(np.median(trial_rows[open_, :count], axis=1))
         ends = (half <= share) | (count == MOST)
         hits += int(np.sum(ends & (low <= 0) & (high >= 0)))
         runs += count * int(np.sum(ends))
         open_[np.flatnonzero(open_)[ends]] = False
-    return hits / len(values), runs / len(values)
+    return hits / len(trial_rows), runs / len(trial_rows)
 
 
 @pytest.mark.parametrize("alike", [0.0, 0.18])
 @pytest.mark.parametrize("kind", KINDS)
 def test_interval_coverage_survives_adaptive_stopping(kind: str, alike: float) -> None:
-    values = KINDS[kind](draw_correlated_rows(TRIALS, MOST, alike, seed=11))
+    trial_rows = KINDS[kind](draw_correlated_rows(TRIALS, MOST, alike, seed=11))
     means = []
     for share in (0.5, 0.1, 0.05, 0.03, 0.005):
-        coverage, runs = measure_coverage_with_looks(values, share)
+        coverage, runs = measure_coverage_with_looks(trial_rows, share)
         assert LOW <= coverage <= HIGH, f"{share}: covers in {coverage:.3f}"
         means.append(runs)
     assert means == sorted(means)

@@ -13,7 +13,7 @@ import pytest
 
 from sonde.telemetry.source import LocalSource, SourceReader, UnavailableSourceError, limit_reading_cost
 from sonde.telemetry.sources import multipath, page_cache, processes, raid, slingshot, zfs
-from sonde.telemetry.sources.page_cache import measure_cached_bytes
+from sonde.telemetry.sources.page_cache import measure_cached_and_dirty_bytes
 from sonde.telemetry.sources.raid import parse_mdstat
 
 MIB = 1 << 20
@@ -204,12 +204,12 @@ def test_cached_bytes_of_a_file_follow_its_reads(tmp_path: Path) -> None:
     with data.open("r+b", 0) as file:
         os.fsync(file.fileno())
         try:
-            resident, dirty = measure_cached_bytes(file.fileno())
+            resident, dirty = measure_cached_and_dirty_bytes(file.fileno())
         except OSError as error:
             pytest.skip(f"cachestat(2) is not available: {error.strerror}")
         assert (resident, dirty) == (4 * MIB, 0)
         file.write(b"z" * MIB)
-        resident, dirty = measure_cached_bytes(file.fileno())
+        resident, dirty = measure_cached_and_dirty_bytes(file.fileno())
         assert resident == 4 * MIB
         assert dirty == 0 or MIB <= dirty <= 4 * MIB, "a folio is dirty as a whole, or the kernel has written it"
 

@@ -15,7 +15,7 @@ from sonde.telemetry.imports import TelemetryDefaults
 from sonde.telemetry.sources import lustre_health, lustre_histograms, lustre_jobs
 from sonde.telemetry.sources.lustre_health import parse_health_check, parse_recovery_status
 from sonde.telemetry.sources.lustre_histograms import parse_histograms, parse_outstanding_requests
-from sonde.telemetry.sources.lustre_jobs import parse_job_stats
+from sonde.telemetry.sources.lustre_jobs import parse_job_stats_and_snapshot_time
 
 # An OST of 2.10, and one of 2.15 with times, sums of squares and a histogram.
 JOBS_2_10 = """\
@@ -100,11 +100,11 @@ def read_text(tmp_path: Path, text: str) -> TelemetryFile:
 
 
 def test_jobs_of_both_versions_count_bytes_and_operations() -> None:
-    assert parse_job_stats(JOBS_2_10) == (
+    assert parse_job_stats_and_snapshot_time(JOBS_2_10) == (
         1510782610,
         {"24": (512000, 0, 125, 0, 7), "cp.1000": (0, 3145728, 0, 3, 0)},
     )
-    latest, jobs = parse_job_stats(JOBS_2_15)
+    latest, jobs = parse_job_stats_and_snapshot_time(JOBS_2_15)
     assert latest == 1682000001
     assert jobs == {"a b:c": (1060864, 0, 5, 0, 11), "": (0, 0, 0, 0, 1)}
 
@@ -120,13 +120,13 @@ def test_ten_thousand_jobs_take_linear_time() -> None:
     def measure(text: str, times: int) -> float:
         start = time.process_time()
         for _ in range(times):
-            parse_job_stats(text)
+            parse_job_stats_and_snapshot_time(text)
         return time.process_time() - start
 
     large_text, small_text = make_job_stats(10_000), make_job_stats(500)
     ratios = [measure(large_text, 1) / measure(small_text, 20) for _ in range(3)]
     assert min(ratios) < 3
-    _, jobs = parse_job_stats(large_text)
+    _, jobs = parse_job_stats_and_snapshot_time(large_text)
     assert len(jobs) == 10_000
     assert set(jobs.values()) == {(512000, 0, 125, 0, 7)}
 

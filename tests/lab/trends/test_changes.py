@@ -266,7 +266,7 @@ def test_change_of_a_series_is_measured_between_its_changes() -> None:
 
     def ends(own_changes: list[Change], day: float) -> tuple[int, int]:
         interval = _measure_unnoticed_change(
-            *_HistoriesWithChanges([examined], own_changes).select_rates_around(0, DAY * day), compare_counts
+            *_HistoriesWithChanges([examined], own_changes).select_rates_before_and_after(0, DAY * day), compare_counts
         )
         assert interval is not None
         assert interval[1] == pytest.approx(1 / 3.92)

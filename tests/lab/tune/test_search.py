@@ -20,7 +20,7 @@ from sonde.tune.search import (
     SearchRule,
     compare_candidate_with_present_value,
     decide_tune_verdict,
-    estimate_runs,
+    estimate_min_and_max_runs,
     search_best_value,
 )
 
@@ -85,7 +85,7 @@ def test_number_of_runs_is_within_the_estimate() -> None:
         return measure(value)
 
     search_best_value(list("abcde"), count, RULE, 1)
-    least, most = estimate_runs(5, RULE)
+    least, most = estimate_min_and_max_runs(5, RULE)
     assert (least, most) == (3 * (5 + 3 + 2) + 10, 3 * (5 + 3 + 2) + 40)
     assert least <= runs <= most
 

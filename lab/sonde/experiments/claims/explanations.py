@@ -86,7 +86,7 @@ def _explain_scatter(claim: Claim, evaluator: ClaimEvaluator, context: ClaimCont
                     )
                 ]
                 if id(metric) in functions_by_metric
-                else [evaluator.collect_samples_of_metric(metric, context)]
+                else [evaluator.find_cell_id_and_samples(metric, context)]
             )
             scatters += [
                 (estimate_coefficient_of_variation(samples.values).value, f"{cell} ({metric.phase or metric.name})")

@@ -96,7 +96,7 @@ class ClaimEvaluator:
         )
         return Counter(classify_form(curve) for curve in curves)
 
-    def compute_form_share(
+    def compute_form_share_and_counts(
         self, function_call: MetricFunctionCall, form_name: str, context: ClaimContext
     ) -> tuple[BoundedValue, Counter[str]]:
         """Returns the fraction of runs with this form and its interval, and the counts of all forms.
@@ -230,7 +230,7 @@ class ClaimEvaluator:
             compute_median_bounds(run_values, interim_look, self._confidence), len(run_values), MIN_OF_MEDIAN
         )
 
-    def collect_samples_of_metric(self, metric: MetricReference, context: ClaimContext) -> tuple[str, Samples]:
+    def find_cell_id_and_samples(self, metric: MetricReference, context: ClaimContext) -> tuple[str, Samples]:
         """Returns cell id and samples of a metric in a context. Raises MissingError."""
         return self._grid.find_cell(metric, context).id, self._get_samples(metric, context)
 

@@ -201,7 +201,7 @@ def _evaluate_form_comparison(
     )
     assert isinstance(function, MetricFunctionCall)
     assert isinstance(word, ShapeName)
-    share, form_counts = evaluator.compute_form_share(function, word.text, context)
+    share, form_counts = evaluator.compute_form_share_and_counts(function, word.text, context)
     low, high = share.limits
     # More than half of the runs must have the form.
     outcome = compare_interval_with_threshold(low, high, ">", 0.5)

@@ -25,7 +25,7 @@ _OPERATION_LINE_PATTERN = re.compile(
 _SNAPSHOT_TIME_PATTERN = re.compile(r"snapshot_time\s*:\s*(\d+(?:\.\d+)?)")
 
 
-def parse_job_stats(job_stats_text: str) -> tuple[float | None, ReadingsByPart]:
+def parse_job_stats_and_snapshot_time(job_stats_text: str) -> tuple[float | None, ReadingsByPart]:
     """The latest snapshot time, and the values of every job by its id in the order of COLUMNS.
 
     Entries of one id are added up. Ids may be empty, quoted, or hold any characters but line ends.
@@ -65,7 +65,7 @@ def _open_job_stats_reader(file_system_root: Path) -> SourceReader:
         return {
             f"{target} {job}": values
             for target, file in files.items()
-            for job, values in parse_job_stats(file.read_text())[1].items()
+            for job, values in parse_job_stats_and_snapshot_time(file.read_text())[1].items()
         }
 
     def close_job_stats() -> None:

@@ -34,7 +34,7 @@ def _parse_without_time(
 # Source, its columns, and time and values of all parts in a text; the part of the parameter stands before these.
 _Reader = tuple[str, tuple[str, ...], Callable[[str], tuple[float | None, ReadingsByPart]]]
 _READERS_BY_PARAMETER: dict[str, _Reader] = {
-    "job_stats": ("lustre-jobs", lustre_jobs.COLUMNS, lustre_jobs.parse_job_stats),
+    "job_stats": ("lustre-jobs", lustre_jobs.COLUMNS, lustre_jobs.parse_job_stats_and_snapshot_time),
     "brw_stats": ("lustre-brw", lustre_histograms.COLUMNS, _parse_without_time(lustre_histograms.parse_histograms)),
     "rpc_stats": ("lustre-rpc", lustre_histograms.COLUMNS, _parse_without_time(lustre_histograms.parse_histograms)),
     "recovery_status": (

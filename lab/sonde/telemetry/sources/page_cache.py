@@ -34,7 +34,7 @@ class _CacheStatistics(ctypes.Structure):
     )
 
 
-def measure_cached_bytes(descriptor: int) -> tuple[float, float]:
+def measure_cached_and_dirty_bytes(descriptor: int) -> tuple[float, float]:
     """Bytes of an open file in the page cache, and those of them not yet written. Raises OSError."""
     interval, statistics = _Range(0, 0), _CacheStatistics()
     if _LIBC.syscall(_CACHESTAT, descriptor, ctypes.byref(interval), ctypes.byref(statistics), 0) != 0:
@@ -73,7 +73,7 @@ def _measure_cached_pages(open_file_path: Path) -> tuple[str, tuple[float, float
         return None
     duplicate = duplicate_descriptor_of_process(int(open_file_path.parent.parent.name), int(open_file_path.name))
     try:
-        return name, (*measure_cached_bytes(duplicate), float(properties.st_size))
+        return name, (*measure_cached_and_dirty_bytes(duplicate), float(properties.st_size))
     finally:
         os.close(duplicate)
 
@@ -82,7 +82,7 @@ def _open_page_cache_reader(file_system_root: Path) -> SourceReader:
     ancestor = os.getpid()
     try:
         with (file_system_root / "proc/self/status").open("rb") as file:
-            measure_cached_bytes(file.fileno())
+            measure_cached_and_dirty_bytes(file.fileno())
     except OSError as error:
         if error.errno == errno.ENOSYS:
             raise UnavailableSourceError("cachestat(2) is missing; the kernel must be Linux 6.5 or later.") from None

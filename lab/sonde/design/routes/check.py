@@ -12,6 +12,7 @@ from dataclasses import astuple, replace
 
 from sonde.design.checked_items import CheckedItem, split_faults_and_comparisons
 from sonde.design.routes.check_adapters import find_infiniband_faults
+from sonde.design.routes.check_arp_monitor import SILENT_TARGET
 from sonde.design.routes.check_directions import check_both_directions, find_router_of_tables, is_host_of_side
 from sonde.design.routes.check_host_names import find_name_faults
 from sonde.design.routes.check_links import ADDRESS_OF_ANOTHER_HOST, ANOTHER_ADDRESS, find_link_faults
@@ -46,12 +47,9 @@ def check_host_routes(
     """Checks a host, a class of hosts, a router, or "routers"; `other_tables` are those of a host of the other network.
     Raises UserError when no fabric has the name."""
     moved_ports = find_moved_ports(find_host_views(fabrics, host_or_class), host_tables)
-    planned_devices = _list_planned_devices(fabrics)
+    host_tables = _add_names_of_plan(host_tables, fabrics)
     fabrics = name_used_devices(fabrics, moved_ports)
     views = find_host_views(fabrics, host_or_class)
-    host_tables = replace(host_tables, planned_devices=tuple(planned_devices))
-    if host_tables.settings is not None:
-        host_tables = replace(host_tables, settings=expand_setting_globs(host_tables.settings, host_tables.devices))
     versions = sorted({fabric.version for fabric in fabrics if not views or fabric in [view.fabric for view in views]})
     results = (
         check_router_tables(fabrics, host_tables, "" if host_or_class == ROUTERS else host_or_class)
@@ -164,6 +162,32 @@ def _list_planned_devices(fabrics: Sequence[Fabric]) -> list[str]:
     return devices
 
 
+def _add_names_of_plan(host_tables: HostTables, fabrics: Sequence[Fabric]) -> HostTables:
+    """The tables with the devices and addresses of the system file, and with all devices in place of patterns in
+    settings."""
+    host_tables = replace(
+        host_tables,
+        planned_devices=tuple(_list_planned_devices(fabrics)),
+        planned_addresses=_list_planned_addresses(fabrics),
+        all_neighbors=host_tables.neighbors or (),
+    )
+    if host_tables.settings is None:
+        return host_tables
+    return replace(host_tables, settings=expand_setting_globs(host_tables.settings, host_tables.devices))
+
+
+def _list_planned_addresses(fabrics: Sequence[Fabric]) -> frozenset[str]:
+    """The addresses of all hosts and routers."""
+    routers = [router for fabric in fabrics for router in fabric.routers]
+    classes = [item for fabric in fabrics for side in (fabric.near, fabric.far) for item in side.classes]
+    return frozenset(
+        (
+            *(address for item in classes for address in item.addresses),
+            *(address for router in routers for address in (router.near_address, router.far_address)),
+        )
+    )
+
+
 def _check_directions(
     host_views: Sequence[HostView], host_tables: HostTables, other_tables: HostTables
 ) -> Iterator[RouteFault | CheckedItem]:
@@ -197,7 +221,7 @@ def _join_versions(faults: Iterable[RouteFault]) -> tuple[RouteFault, ...]:
     joined: dict[tuple[str, ...], RouteFault] = {}
     for fault in faults:
         is_of_host = fault.kind in (ADDRESS_OF_ANOTHER_HOST, ANOTHER_ADDRESS)
-        key = (fault.kind, fault.location) if is_of_host else (*astuple(fault),)
+        key = (fault.kind, fault.location) if is_of_host or fault.kind == SILENT_TARGET else (*astuple(fault),)
         first = joined.setdefault(key, fault)
         if first is not fault and is_of_host and fault.problem not in first.problem:
             joined[key] = replace(first, problem=f"{first.problem}; {fault.problem}")

@@ -10,12 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.check_adapters import find_differences_of_ports
+from sonde.design.routes.check_arp_monitor import MANY_LINK_FAILURES, find_arp_target_faults, list_arp_targets
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables, LinkDetails
 from sonde.design.routes.link_usability import is_bond_without_ports, list_bond_ports
 
-# A bond loses the link of a port when its switch starts again; one that loses it more often has another reason.
-_MANY_LINK_FAILURES = 10
 # Modes of bonds that send packets of one connection by several ports.
 _SPREADING_MODES = ("balance-rr", "broadcast")
 _HASHING_MODES = ("802.3ad", "balance-xor")
@@ -30,23 +29,10 @@ def find_bond_port_faults(device_name: str, host_tables: HostTables) -> Iterator
     """Ports of a bond that are down or that it does not use, or that take shorter packets than the bond sends."""
     yield from _check_aggregators(device_name, host_tables)
     yield from find_differences_of_ports(device_name, list_bond_ports(device_name, host_tables), host_tables)
+    is_target_silent = any(find_arp_target_faults(device_name, host_tables))  # which explains the states of its ports
     for port in list_bond_ports(device_name, host_tables):
         yield CheckedItem("a port of a bond", port)
-        is_down = host_tables.links.get(port) == "down"
-        if is_down or host_tables.link_details[port].has_port_failed:
-            state = "is down" if is_down else "has a link, but the bond calls it down (mii_status)"
-            yield RouteFault(
-                "bond port down", port, f"{port}, a port of {device_name}, {state}: the bond has lost this link",
-                f"ip link set {port} up, or look at the cable and the switch",
-            )  # fmt: skip
-        failures = host_tables.link_details[port].link_failures
-        if failures is not None and failures >= _MANY_LINK_FAILURES:
-            yield RouteFault(
-                "bond port unstable", port,
-                f"{device_name} has lost the link of {port} {failures} times (link_failure_count): connections stall"
-                " each time until they use another port",
-                "look at the cable, the transceiver and the port of the switch (ethtool -S, ethtool -m)",
-            )  # fmt: skip
+        yield from _check_port_state(device_name, port, host_tables, is_target_silent)
         mtu, bond_mtu = host_tables.mtus.get(port), host_tables.mtus.get(device_name)
         if mtu is not None and bond_mtu is not None and mtu < bond_mtu:
             yield RouteFault(
@@ -54,6 +40,35 @@ def find_bond_port_faults(device_name: str, host_tables: HostTables) -> Iterator
                 f"{port}, a port of {device_name}, takes packets of {mtu} B, {device_name} {bond_mtu} B",
                 f"ip link set {port} mtu {bond_mtu}",
             )  # fmt: skip
+
+
+def _check_port_state(bond: str, port: str, host_tables: HostTables, is_target_silent: bool) -> Iterator[RouteFault]:
+    """A port that is down or that the bond lost often."""
+    details, is_down = host_tables.link_details[port], host_tables.links.get(port) == "down"
+    targets = ", ".join(list_arp_targets(bond, host_tables))
+    if is_down:
+        yield RouteFault(
+            "bond port down", port, f"{port}, a port of {bond}, is down: the bond has lost this link",
+            f"ip link set {port} up, or look at the cable and the switch",
+        )  # fmt: skip
+    elif details.has_port_failed and not is_target_silent:
+        state = f"gets no answer of {targets} by ARP" if targets else "the bond calls it down (mii_status)"
+        remedy = "look at the VLAN and the port channel of its switch port" if targets else (
+            f"ip link set {port} up, or look at the cable and the switch")  # fmt: skip
+        yield RouteFault(
+            "bond port down", port,
+            f"{port}, a port of {bond}, has a link, but {state}: the bond has lost this link", remedy,
+        )  # fmt: skip
+    failures = details.link_failures
+    if failures is not None and failures >= MANY_LINK_FAILURES and not is_target_silent:
+        remedy = "look at the cable, the transceiver and the port of the switch (ethtool -S, ethtool -m)"
+        watched = f"look at {targets}, which the bond asks by ARP (arp_ip_target): it may be slow or away; else "
+        yield RouteFault(
+            "bond port unstable", port,
+            f"{bond} has lost the link of {port} {failures} times (link_failure_count): connections stall"
+            " each time until they use another port",
+            (watched if targets else "") + remedy,
+        )  # fmt: skip
 
 
 def _check_aggregators(bond: str, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
@@ -120,6 +135,7 @@ def find_bond_option_faults(device_name: str, host_tables: HostTables) -> Iterat
             " sends to a port after its cable has failed",
             f"ip link set {device_name} type bond miimon 100",
         )  # fmt: skip
+    yield from find_arp_target_faults(device_name, host_tables)
     ports = list_bond_ports(device_name, host_tables)
     yield from _check_port_count(device_name, details, ports, host_tables)
     yield from _check_options(device_name, details, len(ports))

@@ -177,7 +177,9 @@ class HostTables:
     address_details: Mapping[str, AddressDetails] = field(default_factory=dict)  # by address, without prefix
     link_details: Mapping[str, LinkDetails] = field(default_factory=dict)  # by device
     planned_devices: tuple[str, ...] = ()  # of the system file, which settings may name although the host lacks them
+    planned_addresses: frozenset[str] = frozenset()  # of the hosts and routers in the system file
     neighbors: tuple[ObservedNeighbor, ...] | None = None
+    all_neighbors: tuple[ObservedNeighbor, ...] = ()  # of both IP versions, which select_version does not reduce
     security_policies: tuple[SecurityPolicy, ...] | None = None  # of IPsec
     next_hop_types: Mapping[str, str] = field(default_factory=dict)  # "resilient", "mpath" or "single", by id
     lnet_routes: tuple[LnetRoute, ...] | None = None
@@ -241,7 +243,9 @@ class HostTables:
             address_details={**self.address_details, **other_tables.address_details},
             link_details={**self.link_details, **other_tables.link_details},
             planned_devices=tuple(dict.fromkeys((*self.planned_devices, *other_tables.planned_devices))),
+            planned_addresses=self.planned_addresses | other_tables.planned_addresses,
             neighbors=_join_known(self.neighbors, other_tables.neighbors),
+            all_neighbors=(*self.all_neighbors, *other_tables.all_neighbors),
             security_policies=_join_known(self.security_policies, other_tables.security_policies),
             next_hop_types={**self.next_hop_types, **other_tables.next_hop_types},
             lnet_routes=_concatenate_known(self.lnet_routes, other_tables.lnet_routes),

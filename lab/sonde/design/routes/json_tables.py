@@ -197,7 +197,11 @@ def _read_bond_state(json_row: Mapping[str, Any]) -> dict[str, Any]:
         state = data.get("ad_info") or {}
         intervals = [_find_number(data, name) for name in ("miimon", "arp_interval")]
         return {
-            "bond_options": {name: str(value) for name, value in data.items() if not isinstance(value, Mapping)},
+            "bond_options": {
+                name: ",".join(map(str, value)) if isinstance(value, list) else str(value)
+                for name, value in data.items()
+                if not isinstance(value, Mapping)
+            },
             "aggregator": _find_number(state, "aggregator"),
             "lacp_partner": str(state.get("partner_mac", "")),
             "bond_mode": str(data.get("mode", "")),

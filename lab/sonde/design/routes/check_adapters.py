@@ -19,6 +19,8 @@ from sonde.design.routes.host_tables import HostTables
 _SMALL_RING = 512
 _MANY_CHANNELS = 4
 _LATE_INTERRUPT_US = 500
+# From this rate on an interrupt for each packet occupies the processors.
+_FAST_LINK_MB = 25_000
 # A link at a quarter of the fastest mode of its interface, as 25 of 100 Gbit/s, uses one lane of four.
 _LANES = 4
 _LEAST_SPEED_MB = 1000
@@ -31,6 +33,16 @@ _OFFLOADS = {
     "rx-checksumming": ("rx", "the processor computes the checksum of each received packet"),
     "tx-checksumming": ("tx", "the processor computes the checksum of each packet that it sends"),
 }
+# Faults of one port that explain a difference from the other.
+_EXPLAINING_KINDS = {"speeds": ("slow link",), "rings": ("packets dropped early",), "queues": ("single queue",),
+                     "interrupt delays": ("late interrupts", "interrupt for each packet")}  # fmt: skip
+# Settings that the ports of a bond share, with their noun and the option of ethtool that changes them.
+_PORT_SETTINGS = {
+    "link Speed": ("speeds", ""), "pause RX": ("pause frames", "-A"), "pause TX": ("pause frames", "-A"),
+    "ring RX": ("rings", "-G"), "ring TX": ("rings", "-G"), "channels Combined": ("queues", "-L"),
+    "coalesce Adaptive RX": ("interrupt delays", "-C"), "coalesce rx-usecs": ("interrupt delays", "-C"),
+    "feature rx-gro-hw": ("offloads", "-K"),
+}  # fmt: skip
 
 
 def find_adapter_faults(device_name: str, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
@@ -67,7 +79,36 @@ def find_adapter_faults(device_name: str, host_tables: HostTables) -> Iterator[R
             f"{device_name} reports received packets up to {delay} µs late (rx-usecs), which each small request waits",
             f"ethtool -C {device_name} adaptive-rx on, or rx-usecs 8",
         )  # fmt: skip
+    yield from _check_moderation(device_name, values)
     yield from _check_speed(device_name, values)
+
+
+def _check_moderation(device_name: str, values: Mapping[str, str]) -> Iterator[RouteFault]:
+    """Interrupts for each received packet of a fast interface. Drivers that count no packets print n/a."""
+    is_adaptive = values.get("coalesce Adaptive RX", "").startswith("on")
+    delay, packets = (_read_number(values, f"coalesce {name}") for name in ("rx-usecs", "rx-frames"))
+    speed = _read_number(values, "link Speed")
+    if speed is None or speed < _FAST_LINK_MB or "coalesce Adaptive RX" not in values:
+        return
+    if not is_adaptive and delay == 0 and (packets is None or packets <= 1):
+        count = "" if packets is None else f", rx-frames {packets}"
+        yield RouteFault(
+            "interrupt for each packet", device_name,
+            f"{device_name} interrupts a processor for each received packet (adaptive-rx off, rx-usecs 0{count}), at"
+            f" {speed // 1000} Gbit/s: processors are busy with interrupts, and the rate falls",
+            f"ethtool -C {device_name} adaptive-rx on, or rx-usecs 8 rx-frames 128",
+        )  # fmt: skip
+
+
+def find_forwarding_offload_faults(device_name: str, host_tables: HostTables) -> Iterator[RouteFault]:
+    """An offload of a router that forwarded packets do not survive. GRO in hardware (rx-gro-hw) restores packets."""
+    if host_tables.adapters.get(device_name, {}).get("feature large-receive-offload", "").startswith("on"):
+        yield RouteFault(
+            "packets merged before forwarding", f"{device_name}: large-receive-offload",
+            f"large-receive-offload of {device_name} is on: it merges received packets into larger ones, which this"
+            " router cannot forward as they were, so they are dropped or split anew",
+            f"ethtool -K {device_name} lro off",
+        )  # fmt: skip
 
 
 def _check_speed(device_name: str, values: Mapping[str, str]) -> Iterator[RouteFault]:
@@ -89,18 +130,44 @@ def _check_speed(device_name: str, values: Mapping[str, str]) -> Iterator[RouteF
 
 
 def find_differences_of_ports(bond: str, ports: Sequence[str], host_tables: HostTables) -> Iterator[RouteFault]:
-    """Ports of one bond whose speeds or pause frames differ."""
+    """Settings that the ports of one bond do not share, as after one adapter was replaced: one fault for all."""
     members = {port: host_tables.adapters[port] for port in ports if port in host_tables.adapters}
-    for name, noun in (("link Speed", "speeds"), ("pause RX", "pause frames"), ("pause TX", "pause frames")):
+    items = [item for port in members for item in find_adapter_faults(port, host_tables)]
+    port_faults = {item.kind for item in items if isinstance(item, RouteFault)}
+    differences: dict[str, str] = {}
+    commands: list[str] = []
+    for name, (noun, command) in _PORT_SETTINGS.items():
         values = {port: each[name] for port, each in members.items() if name in each}
-        if len(set(values.values())) > 1:
-            yield RouteFault(
-                "bond ports differ", ", ".join(values),
-                f"the {noun} of the ports of {bond} differ: "
-                + ", ".join(f"{port} has {name.partition(' ')[2]} {value}" for port, value in values.items()),
-                "give both ports the same settings, and their switch ports too",
-            )  # fmt: skip
-            return
+        if noun in differences or len(set(values.values())) < 2 or not _is_difference(name, values, members):
+            continue
+        if port_faults.intersection(_EXPLAINING_KINDS.get(noun, ())):
+            continue
+        label = name.partition(" ")[2]
+        differences[noun] = f"the {noun} of the ports of {bond} differ: " + ", ".join(
+            f"{port} has {label} {value.partition('  ')[0]}" for port, value in values.items()
+        )
+        commands += [command] if command else []
+    if differences:
+        look = f" (ethtool {', '.join(dict.fromkeys(commands))})" if commands else ""
+        yield RouteFault(
+            "bond ports differ", ", ".join(members), "; ".join(differences.values()),
+            f"give both ports the same settings{look}, and their switch ports too",
+        )  # fmt: skip
+
+
+def _is_difference(name: str, value_by_port: Mapping[str, str], members: Mapping[str, Mapping[str, str]]) -> bool:
+    """Whether unlike values of ports are a fault: not where an adapter cannot do more, or adapts its delays itself."""
+    if name.startswith(("ring ", "channels ")):
+        numbers = {port: int(value) for port, value in value_by_port.items() if value.isdigit()}
+        limits = {port: _read_number(members[port], f"maximum {name}") for port in numbers}
+        least = min(numbers, key=lambda port: numbers[port], default="")
+        limit = limits.get(least)
+        return len(numbers) == len(value_by_port) and (limit is None or numbers[least] < limit)
+    if name == "coalesce rx-usecs":
+        return not any(members[port].get("coalesce Adaptive RX", "").startswith("on") for port in value_by_port)
+    if name == "coalesce Adaptive RX" or name.startswith("feature "):
+        return len({value.split()[0] for value in value_by_port.values()}) > 1
+    return True
 
 
 def find_infiniband_faults(host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:

@@ -7,6 +7,7 @@ import ipaddress
 from collections.abc import Iterator, Mapping, Sequence
 
 from sonde.design.checked_items import CheckedItem
+from sonde.design.routes.check_adapters import find_forwarding_offload_faults
 from sonde.design.routes.check_firewall import find_firewall_faults
 from sonde.design.routes.check_interfaces import (
     find_address_faults,
@@ -32,7 +33,7 @@ from sonde.design.routes.check_settings import (
 from sonde.design.routes.fabric import Fabric, FabricRouter
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables
-from sonde.design.routes.link_usability import is_device_up
+from sonde.design.routes.link_usability import is_device_up, list_bond_ports, list_devices_below
 from sonde.design.routes.moved_ports import (
     describe_child_creation,
     describe_moved_ports_of_routers,
@@ -235,6 +236,11 @@ def _check_interfaces(
         yield from find_device_faults(device, host_tables)
         yield from find_port_faults(device, host_tables)
         yield from find_faults_below(device, host_tables)
+        below = (device, *list_devices_below(device, host_tables))
+        for carrier in dict.fromkeys(
+            (*below, *(port for each in below for port in list_bond_ports(each, host_tables)))
+        ):
+            yield from find_forwarding_offload_faults(carrier, host_tables)
     for router in routers:
         for address in (router.near_address, router.far_address):
             yield from find_address_faults(address, host_tables)

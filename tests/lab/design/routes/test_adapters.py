@@ -6,10 +6,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from dual_stack_host import check_outputs, print_server_outputs
+from dual_stack_host import build_site, check_outputs, print_server_outputs
 
 from sonde.design.routes.adapter_outputs import parse_ethtool_outputs
 from sonde.design.routes.check_adapters import find_adapter_faults
+from sonde.design.routes.check_router import check_router_tables
+from sonde.design.routes.fabric import find_fabrics
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.table_reader import parse_host_tables
@@ -49,6 +51,7 @@ large-receive-offload: off
 Coalesce parameters for eth2:
 Adaptive RX: on  TX: on
 rx-usecs:	8
+rx-frames:	128
 Pause parameters for eth2:
 Autonegotiate:	off
 RX:		on
@@ -81,6 +84,8 @@ CA 'mlx5_2'
 		SM lid: 0
 		Link layer: Ethernet
 """
+MODERATION = "Adaptive RX: on  TX: on\nrx-usecs:	8\nrx-frames:	128"
+MODERATION_OFF = "Adaptive RX: off  TX: on\nrx-usecs:	0\nrx-frames:	1"
 RINGS = "Current hardware settings:\nRX:		1024"
 
 
@@ -104,6 +109,13 @@ def test_healthy_adapters_have_no_fault(tmp_path: Path) -> None:
         ("rx-usecs:	8", "rx-usecs:	3000", "late interrupts", "up to 3000 µs late"),
         ("Speed: 100000Mb/s", "Speed: 10000Mb/s", "slow link", "runs at 10000 Mbit/s, and offers 100000 Mbit/s"),
         ("Duplex: Full", "Duplex: Half", "half duplex", "in turn"),
+        (MODERATION, MODERATION_OFF, "interrupt for each packet", "rx-usecs 0, rx-frames 1), at 100 Gbit/s"),
+        (
+            MODERATION,
+            MODERATION_OFF.replace("frames:	1", "frames:	n/a"),
+            "interrupt for each packet",
+            "rx-usecs 0)",
+        ),
     ],
 )
 def test_slow_adapter_is_reported(tmp_path: Path, old: str, new: str, fault_kind: str, expected_sentence: str) -> None:
@@ -116,6 +128,9 @@ def test_slow_adapter_is_reported(tmp_path: Path, old: str, new: str, fault_kind
 
 @pytest.mark.parametrize(("old", "new", "sentence"), [
     ("RX:		on", "RX:		off", "the pause frames of the ports of bond0 differ: eth2 has RX on, eth3 has RX off"),
+    ("RX:		1024", "RX:		512", "the rings of the ports of bond0 differ: eth2 has RX 1024, eth3 has RX 512"),
+    ("Combined:	32", "Combined:	4", "the queues of the ports of bond0 differ: eth2 has Combined 32, eth3"),
+    ("Adaptive RX: on", "Adaptive RX: off", "the interrupt delays of the ports of bond0 differ: eth2 has Adaptive"),
     ("Speed: 100000", "Speed: 40000", "the speeds of the ports of bond0 differ: eth2 has Speed 100000Mb/s, eth3 has"),
 ])  # fmt: skip
 def test_ports_of_a_bond_with_other_settings_are_reported(tmp_path: Path, old: str, new: str, sentence: str) -> None:
@@ -124,6 +139,39 @@ def test_ports_of_a_bond_with_other_settings_are_reported(tmp_path: Path, old: s
         faults = check_outputs(tmp_path / name, print_server_outputs() | {"ethtool": ETHTOOL + text}).faults
         assert [fault.kind for fault in faults] == kinds
     assert sentence in faults[0].problem
+
+
+@pytest.mark.parametrize(("old", "new", "kinds"), [
+    (RINGS, RINGS.replace("1024", "256"), ["packets dropped early"]),
+    ("Combined:	32", "Combined:	1", ["single queue"]),
+    (MODERATION, MODERATION_OFF, ["interrupt for each packet"]),
+    ("Speed: 100000Mb/s", "Speed: 10000Mb/s", ["slow link"]),
+    (MODERATION, MODERATION.replace("usecs:	8", "usecs:	32"), []),
+])  # fmt: skip
+def test_fault_of_one_port_explains_its_difference(tmp_path: Path, old: str, new: str, kinds: list[str]) -> None:
+    other = ETHTOOL.replace("eth2", "eth3")
+    assert old in other
+    outputs = print_server_outputs() | {"ethtool": ETHTOOL + other.replace(old, new)}
+    assert [fault.kind for fault in check_outputs(tmp_path, outputs).faults] == kinds
+
+
+def test_full_ring_of_another_adapter_is_no_fault(tmp_path: Path) -> None:
+    smaller = (
+        ETHTOOL.replace("eth2", "eth3")
+        .replace("RX:		1024", "RX:		768")
+        .replace("RX:		8192", "RX:		768")
+    )
+    outputs = print_server_outputs() | {"ethtool": ETHTOOL + smaller}
+    assert check_outputs(tmp_path, outputs).faults == ()
+
+
+@pytest.mark.parametrize(("line", "count"), [("large-receive-offload: on", 2), ("rx-gro-hw: on", 0)])
+def test_merged_packets_are_a_fault_of_routers_only(tmp_path: Path, line: str, count: int) -> None:
+    text = ETHTOOL.replace("large-receive-offload: off", line)
+    assert check_outputs(tmp_path, print_server_outputs() | {"ethtool": text}).faults == ()
+    tables = HostTables(adapters={"eth0": parse_ethtool_outputs(text)["eth2"]})
+    kinds = [getattr(item, "kind", "") for item in check_router_tables(find_fabrics(build_site()), tables, "gw1")]
+    assert kinds.count("packets merged before forwarding") == count  # of both IP versions
 
 
 @pytest.mark.parametrize(("old", "new", "fault_kind"), [

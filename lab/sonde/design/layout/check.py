@@ -29,7 +29,7 @@ from sonde.design.layout.check_peers import find_peer_faults
 from sonde.design.layout.check_permissions import find_permission_faults
 from sonde.design.layout.check_plan import find_plan_faults
 from sonde.design.layout.check_planned_devices import find_device_faults, list_planned_targets
-from sonde.design.layout.check_planned_mounts import select_mounted_file_systems
+from sonde.design.layout.check_planned_mounts import list_planned_mount_points, select_mounted_file_systems
 from sonde.design.layout.check_pools import find_pool_faults
 from sonde.design.layout.check_scrubs import describe_unknown_scrub, list_running_scrubs
 from sonde.design.layout.check_slices import find_slice_faults
@@ -80,6 +80,7 @@ def check_layout(
     ]
     planned: tuple[ObservedFileSystem, ...] = ()
     if planned_layout is not None:
+        mount_points = list_planned_mount_points(mount_points, written)
         planned, mount_results = select_mounted_file_systems(observed_storage, planned_layout, written, mount_points)
         results += mount_results
     for file_system in observed_storage.file_systems:
@@ -96,8 +97,7 @@ def check_layout(
     results += find_attribute_differences(observed_storage, lustre)
     results += [*find_bypassed_maps(observed_storage), *find_copied_volumes(observed_storage)]
     results += [*find_map_size_faults(observed_storage), *find_volume_faults(observed_storage)]
-    results += find_drive_faults(observed_storage)
-    results += find_superblock_faults(observed_storage)
+    results += [*find_drive_faults(observed_storage), *find_superblock_faults(observed_storage)]
     results += [*find_spare_faults(observed_storage), *find_pool_spare_faults(observed_storage)]
     unknown += [*list_unknown_spare_groups(observed_storage), *list_running_scrubs(observed_storage)]
     results += find_inode_faults(observed_storage.file_systems)

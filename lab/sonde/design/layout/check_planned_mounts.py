@@ -61,6 +61,12 @@ def select_mounted_file_systems(
     return (unmounted,), [fault, CheckedItem("the planned mount", planned_layout.id)]
 
 
+def list_planned_mount_points(mount_points: Collection[str], written: Sequence[WrittenAttribute]) -> Collection[str]:
+    """The mount points of the system file; without one, those of the mount commands of the plan."""
+    arguments = [each.value.rpartition(" ")[2] for each in written if each.key == ("mount", "")]
+    return mount_points or [argument for argument in arguments if argument.startswith("/")]
+
+
 def _list_target_devices(
     observed_storage: ObservedStorage, planned_layout: FileSystemLayout
 ) -> tuple[ObservedFileSystem, ...]:

@@ -39,7 +39,8 @@ def find_faults(outputs: Mapping[str, str], document: dict[str, Any]) -> list[La
         storage = merge_observations(storage, read_saved_output(text, origin))
     layout = plan.get_layout("scratch")
     written = list_written_attributes(plan.system, layout)
-    return list(check_layout(join_observations(storage), layout, (), ["/scratch"], written).faults)
+    mount_points = [mount["path"] for mount in document["mounts"]]
+    return list(check_layout(join_observations(storage), layout, (), mount_points, written).faults)
 
 
 def print_unmounted_host(label: str = "scratch", chunk_kib: int = 128) -> dict[str, str]:
@@ -171,3 +172,43 @@ def test_mount_option_of_one_target_is_reported() -> None:
     (fault,) = find_faults(print_storage_server(options="rw,relatime"), describe_targets())
     assert (fault.kind, fault.location) == ("differs from its peers", "/data/target2")
     assert "mount option of access times is relatime; on 2 of 3 xfs at /data/target* it is noatime" in fault.problem
+
+
+BIND_OPTIONS = "rw,noatime,largeio,swalloc,logbsize=256k"
+SCRATCH_LINE = "LABEL=scratch /scratch xfs noatime,largeio,swalloc,logbsize=256k 0 0\n"
+
+
+def make_mount(target: str, source: str = "/dev/md0", options: str = BIND_OPTIONS) -> dict[str, str]:
+    return {"target": target, "source": source, "fstype": "xfs", "options": options}
+
+
+def check_mounts(*mounts: dict[str, str], fstab: str = SCRATCH_LINE) -> list[LayoutFault]:
+    outputs = print_unmounted_host() | {"findmnt": json.dumps({"filesystems": [*ROOT, *mounts]}), "fstab": fstab}
+    return find_faults(outputs, describe())
+
+
+@pytest.mark.parametrize(("target", "source", "options", "fstab"), [
+    ("/export/scratch", "/dev/md0", BIND_OPTIONS, SCRATCH_LINE + "/scratch /export/scratch none bind 0 0\n"),
+    ("/export/scratch", "/dev/md0", BIND_OPTIONS.replace("rw", "ro"), SCRATCH_LINE),
+    ("/srv/data", "/dev/md0[/data]", BIND_OPTIONS.replace("rw", "ro"), SCRATCH_LINE),
+])  # fmt: skip
+def test_bind_mount_of_a_planned_file_system_is_sound(target: str, source: str, options: str, fstab: str) -> None:
+    assert check_mounts(make_mount(target, source, options), make_mount("/scratch"), fstab=fstab) == []
+
+
+def test_directory_at_the_planned_mount_point_is_no_mount() -> None:
+    (fault,) = check_mounts(make_mount("/scratch", "/dev/nvme0n1p3[/scratch]", "rw,relatime"))
+    assert (fault.kind, fault.location) == ("not mounted", "scratch")
+    assert "mounted nowhere; planned is /scratch" in fault.problem
+
+
+def test_planned_mount_point_follows_from_the_script() -> None:
+    document = describe()
+    document["mounts"] = []
+    home = {"name": "nvme0n1p4", "kname": "nvme0n1p4", "type": "part", "size": 10**12, "fstype": "xfs", "label": "home"}
+    outputs = print_unmounted_host()
+    disks = json.loads(outputs["lsblk"])["blockdevices"]
+    outputs |= {"lsblk": json.dumps({"blockdevices": [*disks, home]}),
+                "findmnt": json.dumps({"filesystems": [ROOT[0], ROOT[1] | {"fstype": "xfs"}]})}  # fmt: skip
+    (fault,) = find_faults(outputs, document)
+    assert (fault.kind, fault.location) == ("not mounted", "scratch")

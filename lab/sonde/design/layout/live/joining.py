@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
+from functools import partial
 
 from sonde.design.layout.live.observations import (
     ObservedDisk,
@@ -25,9 +26,24 @@ def join_observations(observed_storage: ObservedStorage) -> ObservedStorage:
     disks = _join_configured_arrays({name: _reduce_inactive_array(disk) for name, disk in joined.items()})
     file_systems = [
         _add_label_identity(_find_device(file_system, disks), disks)
-        for file_system in _add_kinds(observed_storage.file_systems)
+        for file_system in sorted(
+            _add_kinds(observed_storage.file_systems), key=partial(_is_bind_mount, observed_storage)
+        )
     ]
     return replace(observed_storage, disks=disks, file_systems=tuple(_join_file_systems(file_systems)))
+
+
+def _is_bind_mount(observed_storage: ObservedStorage, file_system: ObservedFileSystem) -> bool:
+    """Whether a file system is mounted there a second time, as lines of fstab show: by a bind mount, or because one of
+    them mounts the same device elsewhere."""
+    if not (file_system.options and file_system.device.startswith("/dev/")):
+        return False
+    entries = {entry.mount_point: entry for entry in observed_storage.fstab}
+    entry = entries.get(file_system.location)
+    if entry is not None:
+        return bool({"bind", "rbind"} & set(entry.options))
+    return any(each.options and each.device == file_system.device and each.location in entries
+               for each in observed_storage.file_systems)  # fmt: skip
 
 
 def _reduce_inactive_array(disk: ObservedDisk) -> ObservedDisk:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -116,16 +116,24 @@ def read_findmnt(output_text: str, output_origin: str) -> ObservedStorage:
         if output_text.lstrip().startswith("{")
         else _read_findmnt_table(output_text)
     )
+    complete = {source for _, source, _, _ in rows if "[" not in source}
     mounts = tuple(
         ObservedFileSystem(
             target, kind, source.partition("[")[0], options=tuple(options.split(",")), origin=output_origin
         )
         for target, source, kind, options in rows
         if kind in ("xfs", "ext2", "ext3", "ext4", "lustre", "zfs", "btrfs")
+        and not _is_mount_of_directory(source, kind, complete)
     )
     if not rows:
         raise UserError(f"{output_origin} names no mount; it should be what findmnt --json prints.")
     return ObservedStorage(mounts)
+
+
+def _is_mount_of_directory(source: str, kind: str, complete_sources: Set[str]) -> bool:
+    """Whether a bind mount shows a directory of a file system that is also mounted completely. Such a mount is no place
+    of a file system. Subvolumes of Btrfs have a directory in brackets too."""
+    return kind != "btrfs" and "[" in source and source.partition("[")[0] in complete_sources
 
 
 def _read_findmnt_json(document: Any) -> Iterator[tuple[str, str, str, str]]:

@@ -41,7 +41,7 @@ def calls_of(lines: Path) -> int:
 
 @pytest.mark.parametrize("operation_mix", SHAPES)
 @pytest.mark.parametrize("params", PARAMS.values(), ids=PARAMS.keys())
-def test_our_exerciser(
+def test_exerciser_reads_back_all_writes_when_buffered(
     preload: Preload, compile_program: Program, memory_folder: Path, params: str, operation_mix: str
 ) -> None:
     lines = memory_folder / "lines"
@@ -60,7 +60,7 @@ def test_our_exerciser(
     assert calls_of(lines) > least
 
 
-def test_our_exerciser_on_a_disk(preload: Preload, compile_program: Program, tmp_path: Path) -> None:
+def test_exerciser_reads_back_all_writes_on_a_disk(preload: Preload, compile_program: Program, tmp_path: Path) -> None:
     command: list[str | Path] = [compile_program("exerciser"), tmp_path / "file", "7", "1500", *SHAPES["large"]]
     done = preload.run(command, tmp_path, IOBUF_PARAMS=PARAMS["direct"])
     assert (done.returncode, done.stdout) == (0, "1500 steps\n"), done.stderr
@@ -113,7 +113,9 @@ copy_file_range = 2
 
 @pytest.mark.parametrize("map_count", [0, 2], ids=["calls", "maps"])
 @pytest.mark.parametrize("params", PARAMS.values(), ids=PARAMS.keys())
-def test_fsx(preload: Preload, memory_folder: Path, fsx: str, params: str, map_count: int) -> None:
+def test_fsx_finds_no_error_when_buffered(
+    preload: Preload, memory_folder: Path, fsx: str, params: str, map_count: int
+) -> None:
     settings = memory_folder / "fsx.toml"
     settings.write_text(FSX.format(flen=262144, largest=9000, maps=map_count), encoding="ascii")
     for seed in ("1", "2"):

@@ -65,7 +65,9 @@ def require_same_files(preload: Preload, run_bare: Plain, folder: Path, script: 
 
 
 @every_setting
-def test_tar(preload: Preload, run_bare: Plain, tmp_path: Path, tree: Path, params: str) -> None:
+def test_buffered_tar_writes_the_same_files(
+    preload: Preload, run_bare: Plain, tmp_path: Path, tree: Path, params: str
+) -> None:
     script = (
         f"tar -C {tree.parent} -cf a.tar tree; mkdir out; tar -C out -xf a.tar; tar --compare -C {tree.parent} -f a.tar"
     )
@@ -81,7 +83,9 @@ def test_tar(preload: Preload, run_bare: Plain, tmp_path: Path, tree: Path, para
 
 
 @every_setting
-def test_copies(preload: Preload, run_bare: Plain, tmp_path: Path, tree: Path, params: str) -> None:
+def test_buffered_cp_and_cat_write_the_same_files(
+    preload: Preload, run_bare: Plain, tmp_path: Path, tree: Path, params: str
+) -> None:
     script = f"""
         cp -a {tree} copy
         cp --sparse=always copy/holes sparse; cp --reflink=never copy/folder1/* .
@@ -91,7 +95,9 @@ def test_copies(preload: Preload, run_bare: Plain, tmp_path: Path, tree: Path, p
 
 
 @every_setting
-def test_dd(preload: Preload, run_bare: Plain, tmp_path: Path, tree: Path, params: str) -> None:
+def test_buffered_dd_writes_the_same_files(
+    preload: Preload, run_bare: Plain, tmp_path: Path, tree: Path, params: str
+) -> None:
     script = f"""
         dd if={tree}/holes of=a bs=1000 status=none
         dd if={tree}/folder1/file1 of=a bs=37 seek=100 conv=notrunc status=none
@@ -104,7 +110,9 @@ def test_dd(preload: Preload, run_bare: Plain, tmp_path: Path, tree: Path, param
 
 
 @every_setting
-def test_sort(preload: Preload, run_bare: Plain, tmp_path: Path, tree: Path, params: str) -> None:
+def test_buffered_sort_writes_the_same_files(
+    preload: Preload, run_bare: Plain, tmp_path: Path, tree: Path, params: str
+) -> None:
     """With little memory sort uses temporary files."""
     script = f"""
         export LC_ALL=C; cat {tree}/folder*/* > all
@@ -113,7 +121,9 @@ def test_sort(preload: Preload, run_bare: Plain, tmp_path: Path, tree: Path, par
 
 
 @every_setting
-def test_rsync(preload: Preload, run_bare: Plain, tmp_path: Path, tree: Path, params: str) -> None:
+def test_buffered_rsync_writes_the_same_files(
+    preload: Preload, run_bare: Plain, tmp_path: Path, tree: Path, params: str
+) -> None:
     script = f"""
         rsync -a {tree}/ copy; echo more >> copy/folder1/file1
         rsync -a --no-whole-file --checksum --inplace {tree}/ copy; diff -r {tree} copy"""
@@ -121,7 +131,9 @@ def test_rsync(preload: Preload, run_bare: Plain, tmp_path: Path, tree: Path, pa
 
 
 @every_setting
-def test_git(preload: Preload, run_bare: Plain, tmp_path: Path, tree: Path, params: str) -> None:
+def test_buffered_git_writes_the_same_files(
+    preload: Preload, run_bare: Plain, tmp_path: Path, tree: Path, params: str
+) -> None:
     fixed = "GIT_AUTHOR_DATE='2020-01-01 00:00:00 +0000' GIT_COMMITTER_DATE='2020-01-01 00:00:00 +0000'"
     script = f"""
         export HOME=$PWD {fixed}
@@ -173,12 +185,14 @@ def fortran(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @every_setting
-def test_fortran(preload: Preload, run_bare: Plain, tmp_path: Path, fortran: Path, params: str) -> None:
+def test_buffered_fortran_program_writes_the_same_files(
+    preload: Preload, run_bare: Plain, tmp_path: Path, fortran: Path, params: str
+) -> None:
     require_same_files(preload, run_bare, tmp_path, str(fortran), params)
 
 
 @every_setting
-def test_sqlite(preload: Preload, run_bare: Plain, tmp_path: Path, params: str) -> None:
+def test_buffered_sqlite_writes_the_same_files(preload: Preload, run_bare: Plain, tmp_path: Path, params: str) -> None:
     script = """
         sqlite3 base <<'END'
             CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT, c REAL); CREATE INDEX i ON t (b);
@@ -268,7 +282,7 @@ for kind in ("NETCDF3_CLASSIC", "NETCDF3_64BIT_OFFSET", "NETCDF4_CLASSIC"):
 
 @pytest.mark.parametrize(("package", "program_text"), [("h5py", HDF5), ("netCDF4", NETCDF)], ids=["h5py", "netCDF4"])
 @every_setting
-def test_packages_of_python(
+def test_buffered_python_packages_give_the_same_outcome(
     preload: Preload, run_bare: Plain, tmp_path: Path, params: str, package: str, program_text: str
 ) -> None:
     if importlib.util.find_spec(package) is None:

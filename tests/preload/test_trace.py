@@ -48,7 +48,7 @@ def test_trace_lines_follow_the_schema(traces: list[Lines]) -> None:
         assert [line["type"] for line in lines if line["type"] in ("process", "end")] == ["process", "end"]
 
 
-def test_a_sequential_file(traces: list[Lines]) -> None:
+def test_trace_counts_calls_on_a_sequential_file(traces: list[Lines]) -> None:
     counted = file_of(traces[0], "sequential")
     # 100,000 bytes: 12 full reads, one of 1696 bytes, one of nothing, and the single one through the duplicate.
     assert counted["calls"] == {"open": 1, "write": 100, "read": 15, "seek": 1, "sync": 1, "close": 2}
@@ -63,7 +63,7 @@ def test_a_sequential_file(traces: list[Lines]) -> None:
     assert counted["common_sizes"][:2] == [[1000, 100], [8192, 12]]
 
 
-def test_a_strided_file(traces: list[Lines]) -> None:
+def test_trace_counts_calls_on_a_strided_file(traces: list[Lines]) -> None:
     counted = file_of(traces[0], "strided")
     assert counted["calls"] == {"open": 1, "write": 50, "read": 1, "stat": 1, "truncate": 1}
     assert counted["write"]["consecutive"] == 0
@@ -93,7 +93,7 @@ def test_events_cover_the_first_calls_and_count_the_remaining(traces: list[Lines
     assert begins == sorted(begins)
 
 
-def test_times_add_up(traces: list[Lines]) -> None:
+def test_traced_io_time_is_within_the_run_time(traces: list[Lines]) -> None:
     for lines in traces:
         spent = sum(line["read"]["s"] + line["write"]["s"] + line["meta_s"] for line in lines if line["type"] == "file")
         assert 0 < spent <= lines[0]["seconds"]

@@ -46,7 +46,7 @@ def test_a_random_list_of_calls(
     assert preload.outcome(command, memory_folder / "with", IOBUF_PARAMS=params) == without
 
 
-def test_a_random_list_of_calls_on_a_disk(
+def test_random_calls_on_a_disk_have_the_same_outcome(
     preload: Preload, run_bare: Plain, compile_program: Program, tmp_path: Path
 ) -> None:
     command: list[str | Path] = [compile_program("operations"), ".", "5", "700", "20000"]

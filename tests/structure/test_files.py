@@ -36,7 +36,7 @@ def is_script(path: Path) -> bool:
     return path.suffix == "" and (ROOT / path).read_bytes()[:2] == b"#!"
 
 
-def test_repository_has_files() -> None:
+def test_structure_tests_see_the_files_of_the_repository() -> None:
     assert len(repository()) > 100
 
 

@@ -39,7 +39,7 @@ def test_links_of_the_map_exist() -> None:
     assert [link for link in links if not (ROOT / link).exists()] == []
 
 
-def test_map_is_short() -> None:
+def test_hacking_page_is_within_the_line_limit() -> None:
     assert len(HACKING.splitlines()) <= LONGEST_MAP
 
 

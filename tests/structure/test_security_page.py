@@ -34,5 +34,5 @@ def test_missing_file_is_noticed() -> None:
     assert find_missing_files(text) == ["tests/structure/test_nothing.py", "tests/none.cpp"]
 
 
-def test_page_is_short() -> None:
+def test_security_page_is_within_the_line_limit() -> None:
     assert len((ROOT / "SECURITY.md").read_text(encoding="utf-8").splitlines()) <= LONGEST

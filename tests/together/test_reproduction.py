@@ -76,7 +76,7 @@ def test_numbers_are_small_and_of_an_experiment_that_is_simulated(path: Path) ->
 
 
 @pytest.mark.parametrize("path", NUMBER_FILES, ids=lambda path: path.stem)
-def test_every_control_fails(path: Path) -> None:
+def test_every_negative_control_fails_its_claim(path: Path) -> None:
     wrong = [
         f"{control['id']} ({control['change']}): {control['found']}"
         for control in read_numbers(path)["controls"]

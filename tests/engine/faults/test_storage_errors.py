@@ -290,7 +290,7 @@ def test_names_are_cold_only_where_caches_were_dropped(engine_path: Path) -> Non
 
 
 @pytest.mark.root
-def test_a_target_that_is_unmounted_during_the_run(engine: Engine, tmp_path: Path) -> None:
+def test_target_unmounted_during_the_run_is_an_open_error(engine: Engine, tmp_path: Path) -> None:
     with tmpfs(tmp_path / "vanishing", 16) as point:
         unmount: Plan = {"kind": "command", "command": f"umount -l {point}", "need": "required"}
         plan = write_plan(point, {"id": "w", "op": "write"}, {"id": "r", "op": "read", "before": [unmount]})
@@ -301,7 +301,7 @@ def test_a_target_that_is_unmounted_during_the_run(engine: Engine, tmp_path: Pat
         assert len(result.end["files_left"]) == 1
 
 
-def test_a_run_directory_that_is_removed_during_the_run(engine: Engine, target: Path) -> None:
+def test_run_directory_removed_during_the_run_is_an_open_error(engine: Engine, target: Path) -> None:
     plan = write_plan(
         target,
         {"id": "first", "op": "write"},

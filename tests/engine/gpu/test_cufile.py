@@ -58,7 +58,9 @@ def test_written_bytes_come_from_the_gpu(
     assert result.code == (MISMATCH if corrupt else DONE), result.err
 
 
-def test_unregistered_buffers_work(engine: Engine, target: Path, gpu_environment: dict[str, str]) -> None:
+def test_run_succeeds_when_cufile_buffer_registration_fails(
+    engine: Engine, target: Path, gpu_environment: dict[str, str]
+) -> None:
     """Registration makes cuFile faster, but where it fails the library uses its internal buffers."""
     result = engine.run(make_plan(target), env={**gpu_environment, "FAKE_CUFILE_FAIL": "cuFileBufRegister"})
     assert result.code == DONE, result.err

@@ -258,7 +258,9 @@ def make_certificate(folder: Path) -> tuple[Path, Path]:
     return paths
 
 
-def test_certificate_is_checked(engine: Engine, object_server: ObjectServer, tmp_path: Path) -> None:
+def test_untrusted_tls_certificate_of_object_server_is_rejected(
+    engine: Engine, object_server: ObjectServer, tmp_path: Path
+) -> None:
     certificate, key = make_certificate(tmp_path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)

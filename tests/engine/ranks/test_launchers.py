@@ -44,7 +44,7 @@ def test_one_node_needs_no_mpi(launcher: Launcher, team_probe: str, ranks: int) 
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4, 16])
-def test_mpi_on_request(mpi_launcher: Launcher, team_probe: str, ranks: int) -> None:
+def test_launch_option_mpi_connects_ranks_by_mpi(mpi_launcher: Launcher, team_probe: str, ranks: int) -> None:
     probe_command = [team_probe, "--launch", "mpi", "--threads", "2"]
     description = parse_root_line(mpi_launcher.run(mpi_launcher.command(ranks, *probe_command)))
     assert description["ok"]
@@ -64,12 +64,12 @@ def test_a_single_rank_may_fork(launcher: Launcher, team_probe: str) -> None:
     assert (description["ok"], description["description"], description["processes"]) == (True, "forked", 3)
 
 
-def test_64_ranks_on_one_node(launcher: Launcher, team_probe: str) -> None:
+def test_64_ranks_on_one_node_connect(launcher: Launcher, team_probe: str) -> None:
     assert parse_root_line(launcher.run(launcher.command(64, team_probe)))["ok"]
 
 
 @pytest.mark.parametrize("layout", [[2, 2, 1], [1, 1], [1] * 7, [1, 3]])
-def test_pretended_nodes(mpi_launcher: Launcher, team_probe: str, layout: list[int]) -> None:
+def test_ranks_connect_across_pretended_nodes(mpi_launcher: Launcher, team_probe: str, layout: list[int]) -> None:
     """Several nodes without the rights to make any: messages, the tree, and clocks that are in truth the same."""
     segments = [
         mpi_launcher.command(ranks, team_probe, "--launch", "mpi", variables={"SONDE_PRETEND_NODE": f"host{node}"})
@@ -101,13 +101,13 @@ def test_a_module_for_another_mpi_is_refused(mpi_launcher: Launcher, team_probe:
     assert '"ok": true' not in result.stdout
 
 
-def test_processes_that_mpi_cannot_fork(team_probe: str) -> None:
+def test_launch_mpi_with_processes_option_suggests_mpiexec(team_probe: str) -> None:
     result = start_ranks.run_command([team_probe, "--launch", "mpi", "--processes", "3"])
     assert result.returncode == 3
     assert "mpiexec -n 3" in result.stderr
 
 
-def test_several_nodes(team_probe: str, tmp_path: Path) -> None:
+def test_ranks_connect_across_network_namespaces(team_probe: str, tmp_path: Path) -> None:
     """Network namespaces: different host names, addresses and /proc/self/ns/net, so real nodes to everything but the
     hardware. Here the wire works: progress and stop flags travel while nobody is at a barrier."""
     with make_nodes(3, tmp_path) as cluster:

@@ -63,7 +63,7 @@ def test_accepted_level_becomes_the_baseline(archive: Path) -> None:
     assert isinstance(invoke_watch("accept", "last", "--archive", str(archive)).exception, UserError)
 
 
-def test_silence_is_stored(archive: Path) -> None:
+def test_silence_command_stores_end_of_silence(archive: Path) -> None:
     assert (
         "No notices about /fs0 until"
         in invoke_watch("silence", "/fs0", "--for", "2h", "--archive", str(archive)).stdout
@@ -83,7 +83,7 @@ def test_failed_probe_has_its_exit_code(tmp_path: Path, monkeypatch: pytest.Monk
     assert "it failed: The disk is full." in invoke_watch("status", "--archive", str(tmp_path)).stdout
 
 
-def test_units_quote_paths(tmp_path: Path) -> None:
+def test_installed_systemd_units_quote_special_paths(tmp_path: Path) -> None:
     folder = tmp_path / "a b%c"
     folder.mkdir()
     watch_file = write_watch_file(folder)

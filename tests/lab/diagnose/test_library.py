@@ -56,7 +56,7 @@ def test_contrasts_name_existing_phases() -> None:
     assert likes <= phases
 
 
-def test_grid_traits_exist() -> None:
+def test_traits_of_fault_grids_are_default_traits() -> None:
     assert {trait for grid in FAULT_GRIDS.values() for trait in grid.absent_with} <= set(DEFAULT_TRAITS)
 
 

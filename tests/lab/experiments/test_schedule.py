@@ -78,7 +78,7 @@ def test_wide_intervals_get_repeats_up_to_limit() -> None:
     assert counts == {"1": 6, "2": 6, "3": 15, "4": 6, "5": 6}
 
 
-def test_variants_continue_together() -> None:
+def test_noisy_variant_extends_the_runs_of_all_variants() -> None:
     cells = [Cell("", {"variant": variant, "size": size}, ()) for variant in ("a", "b") for size in ("1", "2")]
 
     def rates(turn: ScheduledRun) -> float:

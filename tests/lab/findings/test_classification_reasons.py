@@ -156,7 +156,7 @@ def test_error_without_a_sentence_is_composed_from_its_members() -> None:
         ("read", {"fsync": "end"}, ""),
     ],
 )
-def test_flush_descriptions(op: str, io: dict[str, str], expected_text: str) -> None:
+def test_flush_description_follows_operation_and_sync(op: str, io: dict[str, str], expected_text: str) -> None:
     phase = make_phase(op)
     assert describe_flush(run_with(phase, **planned(io=io)), phase) == expected_text
 

@@ -58,7 +58,7 @@ TREE, FOLDERS = TreeShape(), TreeShape(objects="directories")
         (make_phase("read", direct=True), planned(io={"queue_depth": 32}), "Sequential read, direct, 32 in flight"),
     ],
 )
-def test_phase_headings(phase: PhaseRecord, plan: dict[str, Any], expected_name: str) -> None:
+def test_phase_heading_follows_operation_and_plan(phase: PhaseRecord, plan: dict[str, Any], expected_name: str) -> None:
     assert make_phase_heading(run_with(phase, **plan), phase) == expected_name
 
 

@@ -27,7 +27,7 @@ from sonde.model.quantities import replace_no_break_spaces
         (RateVariation("short"), ""),
     ],
 )  # fmt: skip
-def test_variation_descriptions(variation: RateVariation, expected_text: str) -> None:
+def test_variation_description_follows_kind_and_levels(variation: RateVariation, expected_text: str) -> None:
     assert replace_no_break_spaces(describe_variation(variation, False, 12.0)) == expected_text
 
 

@@ -113,7 +113,7 @@ def test_unconnected_ranks_are_reported(fake_engine: Fake, tmp_path: Path) -> No
     assert time.monotonic() - begin < 300
 
 
-def test_connected_ranks_run(fake_engine: Fake, tmp_path: Path) -> None:
+def test_run_with_all_ranks_connected_exits_with_0(fake_engine: Fake, tmp_path: Path) -> None:
     fake_engine(processes="4")
     outcome, _ = run_session(make_launch(tmp_path / "r", MpiexecLauncher(4, fake_mpiexec(tmp_path), "unknown")))
     assert outcome.exit_code == 0

@@ -47,7 +47,7 @@ def test_single_with_window_joins_lines_of_one_title(tmp_path: Path) -> None:
     assert sorted(summarize_events(events)) == [("1", 0, 10, 2), ("1", 11, 12, 2), ("2", 1, 1, 1)]
 
 
-def test_threshold_window_slides(tmp_path: Path) -> None:
+def test_threshold_rule_counts_lines_in_a_sliding_window(tmp_path: Path) -> None:
     """Lines at 0, 8, 12 and 16 s: the first three do not lie within 10 s, the last three do."""
     rule = "[[rules]]\nid = 'a'\ntype = 'threshold'\npattern = 'x'\ntitle = 't'\nwindow = '10 s'\ncount = 3"
     lines = [(second, "x") for second in (0, 8, 12, 16, 17)]

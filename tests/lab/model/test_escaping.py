@@ -24,7 +24,7 @@ from sonde.model.escaping import escape_line, escape_text
         (17, "17"),
     ],
 )
-def test_one_line(raw: object, escaped: str) -> None:
+def test_escaped_text_is_a_single_line(raw: object, escaped: str) -> None:
     assert escape_line(raw) == escaped
 
 

@@ -169,7 +169,7 @@ def test_reading_a_plan_does_not_modify_its_document() -> None:
         ("a=NaN", ["a"], "NaN"),
     ],
 )
-def test_values_of_settings(setting: str, member_path: list[str], setting_value: Any) -> None:
+def test_setting_text_is_parsed_into_path_and_value(setting: str, member_path: list[str], setting_value: Any) -> None:
     assert parse_setting(setting) == (member_path, setting_value)
 
 
@@ -212,7 +212,7 @@ def test_fractional_float_is_rejected_as_a_whole_number(setting: str, expected_t
     assert expected_text in complaint(lambda: plan_of({}, setting))
 
 
-def test_removing_a_phase() -> None:
+def test_phase_set_to_null_is_removed_from_the_plan() -> None:
     plan = plan_of({"phases": [{"id": "w", "op": "write"}, {"id": "r", "op": "read"}]}, "phases.r=null")
     assert [phase["id"] for phase in plan.phases] == ["w"]
 

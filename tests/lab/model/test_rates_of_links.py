@@ -60,7 +60,7 @@ def test_invalid_operation_rate_is_rejected(text: str) -> None:
 @pytest.mark.parametrize(
     ("written", "expected_share"), [("40 %", 0.4), ("0%", 0), ("100 %", 1), (0.25, 0.25), (1, 1), ("12.5 %", 0.125)]
 )
-def test_share_is_parsed(written: float | str, expected_share: float) -> None:
+def test_share_is_parsed_from_number_or_percentage(written: float | str, expected_share: float) -> None:
     assert parse_share(written) == pytest.approx(expected_share)
 
 

@@ -55,7 +55,7 @@ def complaint(parse: Callable[[str], float], text: str) -> str:
         (9, 9),
     ],
 )
-def test_sizes(text: str | int, expected_bytes: int | None) -> None:
+def test_size_text_is_parsed_into_bytes_or_rejected(text: str | int, expected_bytes: int | None) -> None:
     if expected_bytes is None:
         with pytest.raises(UnitError, match="no unit"):
             parse_bytes(text)
@@ -242,7 +242,7 @@ def test_numbers_out_of_range_are_no_sizes(value: int) -> None:
         (format_significant_digits(0.00123), "0.00123"),
     ],
 )
-def test_numbers_for_people(expected: str, expected_text: str) -> None:
+def test_numbers_are_formatted_with_units(expected: str, expected_text: str) -> None:
     assert expected == expected_text
 
 

@@ -30,7 +30,7 @@ def test_rank_counts_smaller_values_and_half_the_ties(values: list[float]) -> No
 
 
 @given(few, few)
-def test_pairs_are_counted(low: list[float], high: list[float]) -> None:
+def test_mann_whitney_u_equals_the_count_over_all_pairs(low: list[float], high: list[float]) -> None:
     by_hand = sum((a < b) + 0.5 * (a == b) for a, b in itertools.product(low, high))
     assert compute_mann_whitney_u(low, high) == by_hand
 

@@ -173,7 +173,7 @@ def test_health_names_the_device_that_is_not_healthy() -> None:
     [(RECOVERING, (1, 118, 5, 3)), (COMPLETE, (0, 0, 130, 129)), ("status: INACTIVE\n", (0, 0, None, None))],
     ids=["recovering", "complete", "inactive"],
 )
-def test_recovery_states(text: str, expected_values: tuple[float | None, ...]) -> None:
+def test_lustre_recovery_status_is_parsed(text: str, expected_values: tuple[float | None, ...]) -> None:
     assert parse_recovery_status(text) == expected_values
 
 

@@ -80,7 +80,7 @@ def test_percent_and_remaining_time_of_a_clock() -> None:
     assert state.remaining_seconds == pytest.approx(6.0)
 
 
-def test_remaining_time_of_operations_that_move_no_bytes() -> None:
+def test_remaining_time_without_bytes_follows_from_operations() -> None:
     begin = {"type": "phase_begin", "phase": "write", "op": "stat"}
     state = follow([RUN, begin, progress(20, rate=0.0, phase_s=2.0)])
     assert state.remaining_seconds == pytest.approx(8.0)
@@ -189,7 +189,7 @@ def test_plain_display_prints_the_remaining_time_of_many_runs() -> None:
     assert file.getvalue().splitlines() == ["A plan  (1 of 3)", "A plan  (2 of 3), about 12 min left"]
 
 
-def test_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plain_display_prints_progress_at_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
     file = io.StringIO()
     display = PlainDisplay(Console(file=file, width=100))
     clock = [0.0]
@@ -225,7 +225,7 @@ def test_display_type_depends_on_quiet_and_terminal() -> None:
     assert type(make_display(Console(file=io.StringIO()), quiet=False)) is PlainDisplay
 
 
-def test_sparklines() -> None:
+def test_sparkline_scales_to_the_largest_displayed_value() -> None:
     assert make_sparkline([0, 1, 2, 4, 8], 8) == "▁▂▃▅█"
     assert make_sparkline([0, 0], 8) == "▁▁"
     assert make_sparkline([], 8) == ""
@@ -239,7 +239,7 @@ def test_small_transfers_are_counted_in_operations() -> None:
     assert format_rate_by_transfer(0.0, 0.0) == "0 B/s"
 
 
-def test_phase_end_description() -> None:
+def test_phase_end_text_has_mismatches_and_stonewall() -> None:
     rates = PhaseRates(total=Rate(1, 1, 1, 1, 1))
     end = PhaseEndLine(
         bytes=ByteCounts(transferred=1 << 30),

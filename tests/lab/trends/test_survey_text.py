@@ -82,7 +82,7 @@ def make_explanation(
     ("share", "expected_text"),
     [(-0.714, "−71 %"), (0.042, "+4.2 %"), (2.1, "+210 %"), (-0.0996, "−10 %"), (0.0994, "+9.9 %")],
 )
-def test_percentages(share: float, expected_text: str) -> None:
+def test_change_is_formatted_in_percent(share: float, expected_text: str) -> None:
     assert format_change_percent(share) == expected_text
 
 
@@ -115,7 +115,7 @@ def test_common_labels_are_separated_from_distinguishing_labels() -> None:
         (RateShape("cliff", 0.3, 1.0, 0.5), "a cliff at 30 s, by 50 %"),
     ],
 )
-def test_rate_shape_descriptions(shape: RateShape, expected_phrase: str) -> None:
+def test_rate_shape_is_described_in_a_phrase(shape: RateShape, expected_phrase: str) -> None:
     assert describe_rate_shape(shape, 100.0) == expected_phrase
 
 

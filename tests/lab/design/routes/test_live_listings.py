@@ -74,7 +74,7 @@ def test_types_of_groups_are_read(listing: str) -> None:
     assert "route" not in listing or routes["10.8.0.0/16"] == "10"
 
 
-def test_policies_are_read() -> None:
+def test_ipsec_policies_are_parsed_from_ip_xfrm() -> None:
     block, tunnel = parse_host_tables(run_ip("xfrm policy"), "xfrm").security_policies or ()
     assert (block.source, block.destination, block.direction) == ("10.9.0.0/16", "10.1.0.0/24", "in")
     assert (block.is_blocking, block.transformation, block.selectors) == (True, "", "proto tcp sport 988")

@@ -146,7 +146,7 @@ def test_cached_random_access_has_no_time_limit_but_a_stonewall() -> None:
         assert "stonewall" in phase["stop"]
 
 
-def test_calibrations_are_plans() -> None:
+def test_calibration_plans_match_the_plan_schema() -> None:
     for document in (build_calibration_plan("/x", 16 * MIB, "fadvise", True), build_file_calibration_plan("/x", 100)):
         Plan.from_document(document, "check")
 

@@ -46,7 +46,7 @@ def test_quoted_phase_name_may_contain_a_dash() -> None:
     assert comparison.left_operand == MetricReference("operations", "random-read", {})
 
 
-def test_functions_and_forms() -> None:
+def test_claim_with_functions_and_shapes_is_parsed() -> None:
     claim = parse_claim('shape(bandwidth(read)) == "flat" and efficiency(bandwidth(w), over=pool, at=FS3) >= 0.8')
     assert claim.comparisons[0] == ClaimComparison(
         MetricFunctionCall("shape", MetricReference("bandwidth", "read", {}), {}), "==", ShapeName("flat")

@@ -33,6 +33,7 @@ class BlockDevice:
     capacity: int | None
     start: int | None = None  # of a slice, on what it is cut from
     device_path: str = ""  # one of the names of its table, where those are a range
+    controller: str = ""  # of a LUN or RAID group
 
     @property
     def stripe_unit_bytes(self) -> int | None:
@@ -118,7 +119,18 @@ def resolve_block_device(system: System, device_id: str) -> BlockDevice:
         system.compute_capacity(device_id),
         start,
         item.read_ranged_text("device"),
+        _find_controller(system, device_id),
     )
+
+
+def _find_controller(system: System, device_id: str) -> str:
+    """The controller that owns a LUN, its own or that of its RAID group; empty for other devices."""
+    item = system.get_part(device_id)
+    if item.kind not in ("luns", "raid_groups"):
+        return ""
+    below = system.find_references(device_id, "raid_group") if item.kind == "luns" else ()
+    controller = system.find_first_reference(device_id, "controller")
+    return controller or (system.find_first_reference(below[0], "controller") if below else None) or ""
 
 
 def list_slices_of_disk(system: System, disk_id: str) -> list[PartItem]:

@@ -218,6 +218,7 @@ def _compare_luns(luns: Sequence[ObservedDisk]) -> Iterator[LayoutFault | Checke
             "one adapter for all disks", join_first_names([names[lun.name] for lun in luns]),
             f"the active paths of all {len(luns)} disks lead through host{active.pop()}; {idle} is idle",
             "one adapter carries everything", "zone the preferred paths over all adapters, then fail back",
+            parts=tuple(names),
         )  # fmt: skip
 
 

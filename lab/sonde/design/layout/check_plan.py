@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.check_planned_controllers import find_planned_controller_faults
 from sonde.design.layout.commands import list_device_settings, list_mount_options
 from sonde.design.layout.cray_x1_notation import shorten_device_name
 from sonde.design.layout.faults import LayoutFault
@@ -76,6 +77,7 @@ def find_plan_faults(
         yield from _check_drives(part, part_plan)
         yield from _check_volume_members(part, part_plan)
     yield from _check_xlv_members(observed_storage, planned_layout)
+    yield from find_planned_controller_faults(observed_storage, planned_layout)
 
 
 def _check_numbers(

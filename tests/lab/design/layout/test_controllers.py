@@ -5,22 +5,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import pytest
 from planted_layout_faults import check_outputs
 
 from sonde.design.layout.faults import LayoutFault
 
 
-def print_maps(priorities_by_map: Mapping[str, Sequence[int]], status: str = "active") -> str:
+def print_maps(
+    priorities_by_map: Mapping[str, Sequence[int]],
+    status: str = "active",
+    absent_port: str = "",
+    multibus: bool = False,
+) -> str:
     """What multipath -ll prints of maps with a group of two paths for each priority."""
     text = ""
     for number, (name, priorities) in enumerate(priorities_by_map.items(), start=10):
         text += f"{name} (3600a098000b0f4c20000{number}5f8e2a1c00) dm-{number} ACME,LUN\n"
         text += "size=10T features='1 queue_if_no_path' hwhandler='1 alua' wp=rw\n"
         for group, priority in enumerate(priorities):
-            text += f"|-+- policy='service-time 0' prio={priority} status={'enabled' if group else status}\n"
+            state = "enabled" if group else status
+            if not multibus or not group:
+                text += f"|-+- policy='service-time 0' prio={priority} status={state}\n"
             for host in (2, 3):
                 path = f"sd{'xy'[host - 2]}{'ab'[group]}{chr(87 + number)}"
-                text += f"| |- {host}:0:{group}:{number} {path} 65:{number} active ready running\n"
+                if absent_port != f"{host}:0:{group}":
+                    text += f"| |- {host}:0:{group}:{number} {path} 65:{number} active ready running\n"
     return text
 
 
@@ -53,3 +62,23 @@ def test_map_without_its_preferred_controller_is_reported() -> None:
     assert (fault.kind, fault.location) == ("on alternate paths", "dm-11")
     assert "its paths have priority 10 at most" in fault.problem
     assert fault.consequences[0] == "dm-11: lun1 has 2 paths; others have 4"
+
+
+@pytest.mark.parametrize(("priority", "reason"), [(1, "prio const"), (30, "multibus")])
+def test_paths_of_both_controllers_in_one_group_are_reported(priority: int, reason: str) -> None:
+    maps = dict.fromkeys(("lun0", "lun1"), (priority, priority))
+    (fault,) = find_faults(print_maps(maps, multibus=True))
+    assert (fault.kind, fault.location) == ("paths of both controllers in use", "dm-10, dm-11")
+    assert reason in fault.problem
+
+
+@pytest.mark.parametrize("priority", [50, 130])
+def test_equal_priority_of_alua_in_one_group_is_sound(priority: int) -> None:
+    assert find_faults(print_maps(dict.fromkeys(("lun0", "lun1"), (priority, priority)), multibus=True)) == []
+
+
+def test_adapter_that_sees_one_controller_less_is_reported() -> None:
+    maps = {"lun0": (50, 10), "lun1": (50, 10), "lun2": (50, 10)}
+    (fault,) = find_faults(print_maps(maps, absent_port="3:0:0"))
+    assert (fault.kind, fault.location) == ("adapter sees fewer ports", "host3")
+    assert "host3 sees 3:0:1 of ACME,LUN, host2 sees 2:0:0, 2:0:1: all 3 maps lack paths by host3" in fault.problem

@@ -21,6 +21,7 @@ class ObservedPath:
     group: int | None = None  # number of its path group
     priority: int | None = None  # of its path group
     adapter: str = ""  # number of the SCSI host
+    port: str = ""  # host, channel and target as in 1:0:0: one port of the array, as the adapter sees it
 
 
 @dataclass(frozen=True)

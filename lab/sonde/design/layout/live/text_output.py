@@ -91,7 +91,8 @@ def read_multipath_list(output_text: str, output_origin: str) -> ObservedStorage
                 is_active = status is not None and status[1] == "active" and dm_state == "active"
                 paths.append(ObservedPath(device, priority == best, is_active, state=f"{dm_state} {checker}",
                                           group=number, priority=priority,
-                                          adapter=address.partition(":")[0]))  # fmt: skip
+                                          adapter=address.partition(":")[0],
+                                          port=address.rpartition(":")[0]))  # fmt: skip
         policy = re.search(r"policy='([^']+)'", part)
         features = re.search(r"features='([^']*)'", part)
         settings = {"name": head[1], "uuid": head[2] or head[1]}

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -11,8 +12,9 @@ from sonde.cli.layout_file_system import find_planned_layout, list_mount_points
 from sonde.cli.layout_output import print_layout_check
 from sonde.cli.options import add_json_option
 from sonde.design.checked_items import choose_exit_code
+from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.live.observations import ObservedStorage
-from sonde.design.layout.plan import plan_layout
+from sonde.design.layout.plan import LayoutPlan, plan_layout
 from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import EXIT_OK, UserError
 from sonde.model.system import read_system
@@ -30,7 +32,13 @@ from sonde.terminal.screen import get_results_console
     help="Saved output instead of this machine: of `layout collect`, lsblk, mdadm, lvs, multipath, xfs_info, zpool …",
 )
 @click.option("--plan", "system", metavar="SYSTEM", help="Compare with the layout of this system.")
-@click.option("--as", "name", metavar="NAME", help="Which of its file systems (default: that of the mount point).")
+@click.option(
+    "--as",
+    "name",
+    metavar="NAME",
+    help="Which of its file systems (default: that of the mount point; of saved outputs of its only host all local"
+    " ones).",
+)
 @add_json_option
 def check_command(
     locations: tuple[str, ...], saved_outputs: tuple[Path, ...], system: str | None, name: str | None, as_json: bool
@@ -51,6 +59,7 @@ def check_command(
       sonde layout check --from lsblk.json --from xfs_info.txt
     """
     from sonde.design.layout.check import check_layout
+    from sonde.design.layout.check_file_systems import join_checks
     from sonde.design.layout.check_hosts import check_hosts
     from sonde.design.layout.check_system import check_described_storage
     from sonde.design.layout.live.inspection import inspect_storage
@@ -74,25 +83,41 @@ def check_command(
     storage = next(iter(hosts.values()))
     for item in locations:
         storage = merge_observations(storage, inspect_storage(item))
-    storage, planned, planned_mounts, machine = join_observations(storage), None, list[str](), None
-    if system is not None:
-        machine_plan = plan_layout(read_system(find_system_file(system)))
-        storages = hosts.values() if len(hosts) > 1 else [storage]
-        mount_points = [item.location for each in storages for item in each.file_systems]
-        machine = machine_plan.system
-        planned = find_planned_layout(machine, machine_plan, name, mount_points)
-        planned_mounts = list_mount_points(machine, planned.id)
-    elif name is not None:
+    storage = join_observations(storage)
+    hosts = hosts if len(hosts) > 1 else {"": storage}
+    if system is None and name is not None:
         raise UserError("--as names a file system of a system; give the system with --plan.")
+    plan = plan_layout(read_system(find_system_file(system))) if system is not None else None
     directories = [path for item in locations if (path := Path(item)).is_dir()]
-    written = list_written_attributes(machine, planned) if machine is not None and planned is not None else ()
-    if len(hosts) > 1:
-        verdict = check_hosts(hosts, planned, planned_mounts, written)
-    else:
-        hosts = {"": storage}
-        verdict = check_layout(storage, planned, directories, planned_mounts, written)
+    checks = []
+    for planned in _choose_layouts(plan, hosts, name, is_live=bool(locations)):
+        mounts = list_mount_points(plan.system, planned.id) if plan is not None and planned is not None else []
+        written = list_written_attributes(plan.system, planned) if plan is not None and planned is not None else ()
+        if len(hosts) > 1:
+            checks.append(check_hosts(hosts, planned, mounts, written))
+        else:
+            checks.append(check_layout(storage, planned, directories, mounts, written))
+    verdict = join_checks(checks) if len(checks) > 1 else checks[0]
     print_layout_check(hosts, verdict, as_json)
     return choose_exit_code(len(verdict.faults), verdict.checked_items)
+
+
+def _choose_layouts(
+    plan: LayoutPlan | None, storage_by_host: Mapping[str, ObservedStorage], name: str | None, *, is_live: bool
+) -> Sequence[FileSystemLayout | None]:
+    """The planned file systems to compare with: all local ones of a host with saved outputs, else one, or none without
+    a plan."""
+    from sonde.design.layout.check_file_systems import list_local_layouts
+
+    if plan is None:
+        return [None]
+    if name is None and not is_live and len(storage_by_host) == 1:
+        (storage,) = storage_by_host.values()
+        mounts = [path for layout in plan.file_systems for path in list_mount_points(plan.system, layout.id)]
+        if layouts := list_local_layouts(plan, storage, mounts):
+            return layouts
+    mount_points = [item.location for storage in storage_by_host.values() for item in storage.file_systems]
+    return [find_planned_layout(plan.system, plan, name, mount_points)]
 
 
 @click.command("collect")

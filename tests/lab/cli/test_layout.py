@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,25 @@ def test_collected_outputs_of_two_hosts_are_checked_alone(sonde: Any, tmp_path: 
     assert "requests are not merged  oss2: sda\n" in result.out
     assert list(sonde("layout", "check", "--from", paths[0], "--from", paths[1], "--json").json["seen"]) == [
         "oss1", "oss2"]  # fmt: skip
+
+
+def test_saved_outputs_of_a_host_are_compared_with_all_plans(sonde: Any, tmp_path: Path) -> None:
+    mounts = [{"target": mount_point, "source": f"/dev/sd{disk}", "fstype": kind, "options": "rw,relatime"}
+              for mount_point, disk, kind in (("/srv/bulk", "y", "ext4"), ("/home", "z", "xfs"))]  # fmt: skip
+    disks = [{"kname": f"sd{disk}", "name": f"sd{disk}", "type": "disk", "size": 10**12, "label": name}
+             for disk, name in (("y", "bulk"), ("z", "home"))]  # fmt: skip
+    path = tmp_path / "host.txt"
+    path.write_text(
+        f"=== sonde layout collect: findmnt ===\n{json.dumps({'filesystems': mounts})}\n"
+        f"=== sonde layout collect: lsblk ===\n{json.dumps({'blockdevices': disks})}\n",
+        encoding="utf-8",
+    )
+    result = sonde("layout", "check", "--from", path, "--plan", "laptop-md")
+    assert result.code == 1
+    assert "it is ext4; planned is xfs" in result.out
+    assert "it is xfs; planned is ext4" in result.out
+    single = sonde("layout", "check", "--from", path, "--plan", "laptop-md", "--as", "home")
+    assert "it is ext4; planned is xfs" not in single.out
 
 
 def test_unmet_requirement_is_reported_and_fails(sonde: Any, tmp_path: Path) -> None:

@@ -23,6 +23,8 @@ _IDENTITY_MEMBERS = frozenset(
     (
         "id",
         "label",
+        "device",
+        "bitmap",
         "index",
         "number",
         "title",

@@ -9,28 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.attribute_rule import AttributeRule
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem
-
-
-@dataclass(frozen=True)
-class AttributeRule:
-    """One attribute of a part (the kind of a file system, or of a disk) and the values that are a fault, as a regular
-    expression for all of the value. `problem` may name it: {value}. `needs` are values of other attributes without
-    which the rule does not apply."""
-
-    part: str
-    attribute: str
-    faulty: str
-    kind: str
-    problem: str
-    cost: str
-    remedy: str
-    needs: Mapping[str, str] | None = None
-
+from sonde.design.layout.smart_rules import SMART_RULES
 
 _MKFS_XFS_REMEDY = "save the data, then make it again with mkfs.xfs of today"
 RULES: Sequence[AttributeRule] = (
@@ -274,6 +258,7 @@ RULES: Sequence[AttributeRule] = (
         )
         for part in ("disk", "part", "md", "lvm", "multipath")
     ),
+    *SMART_RULES,
 )  # fmt: skip
 
 

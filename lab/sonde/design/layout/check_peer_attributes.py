@@ -29,7 +29,7 @@ _INDIVIDUAL_ATTRIBUTE_PATTERN = re.compile(
     r"|volume_group|volume_type|origin|data_percent|twice|mapper_targets|group_of_pv|volume_bytes|device_bytes|bad_blocks|map_size|dev"
     r"|access_state|preferred_path|device_b\w+|\w+_busy|inflight|stat|cntlid|address|firmware_rev|numa_node|nsid|nguid"
     r"|eui|\w+nqn|hostid|local_cpu\w*|sync_m\w+|new_dev|reshape_direction|io_poll_delay|queue_count|sqsize"
-    r"|health|used_percent|mapper_unit|write_mostly|failfast|io\w+_cnt|evt_media_change|modalias|uevent|type|scsi_level|inquiry|sas_\w+|vpd_pg\w+"
+    r"|health|smart_\w+|used_percent|mapper_unit|write_mostly|failfast|io\w+_cnt|evt_media_change|modalias|uevent|type|scsi_level|inquiry|sas_\w+|vpd_pg\w+"
     r"|max_segment\w*|max_integrity_segments|max_discard_segments|max_hw_sectors_kb|dma_alignment|virt_boundary_mask"
     r"|discard_\w+|write_same_max_bytes|write_zeroes\w*|zone_\w+|nr_zones|max_open_zones|max_active_zones"
     r"|stripe_cache_active|last_sync_action|consistency_policy|rd\d+|component_size|protection|block_device_state"

@@ -118,6 +118,8 @@ RULES: Sequence[CauseRule] = (
     CauseRule("device partly unused", _ANY, "targets differ", frozenset({"inodes", "kib"})),
     CauseRule("target not mounted", _ANY, "target inactive", _ANY),
     CauseRule("degraded", _ANY, _NOT_AS_PLANNED, frozenset({"spares"}), is_partial=True),
+    CauseRule("drive about to fail", _ANY, "bad sectors of a drive", _ANY),
+    CauseRule("drive about to fail", _ANY, "worn flash", _ANY),
     CauseRule("timeout too short", _ANY, "timeout below error recovery", _ANY),
     CauseRule("slice is not aligned", _ANY, "slice is not aligned", _ANY),
     CauseRule("slice is not aligned", _ANY, _NOT_AS_PLANNED, frozenset({"start"})),

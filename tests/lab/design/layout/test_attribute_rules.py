@@ -7,7 +7,8 @@ import re
 
 import pytest
 
-from sonde.design.layout.attribute_rules import RULES, AttributeRule, find_attribute_faults
+from sonde.design.layout.attribute_rule import AttributeRule
+from sonde.design.layout.attribute_rules import RULES, find_attribute_faults
 from sonde.design.layout.live.collector import make_collector
 from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem
 from sonde.design.layout.live.saved_output import read_saved_output
@@ -41,7 +42,7 @@ PRINTED_WITH_ALL_OTHERS = {"xfs", "ext4", "lvm", "disk"}
 def test_sound_value_is_no_fault(rule: AttributeRule) -> None:
     default = "1" if re.fullmatch(rule.faulty, "0") else "0"
     value = SOUND.get(rule.attribute, default)
-    needed = {"crc": "1", "canmount": "on", "mounted": "yes"}
+    needed = {"crc": "1", "canmount": "on", "mounted": "yes", "smart_pending": "0"}
     attributes = {rule.attribute: value} | {
         name: needed.get(name, "/tank") for name in rule.needs or {} if name != rule.attribute
     }

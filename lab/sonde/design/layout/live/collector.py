@@ -51,6 +51,7 @@ for disk in /sys/block/*; do
     part grep -H "" $files
     [ ! -e "$disk/device/timeout" ] || part smartctl -l scterc "/dev/${disk##*/}"
     [ ! -e "$disk/device" ] || part smartctl -H "/dev/${disk##*/}"
+    [ ! -e "$disk/device" ] || part smartctl -A "/dev/${disk##*/}"
 done
 part df -iT
 findmnt --real --noheadings --types xfs --output TARGET 2>/dev/null | while read -r mount; do

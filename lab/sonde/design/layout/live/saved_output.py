@@ -15,6 +15,7 @@ from sonde.design.layout.live import (
     lvm_output,
     md_output,
     partition_output,
+    smart_output,
     sysfs_lines,
     text_output,
     zpool_output,
@@ -48,6 +49,7 @@ FORMS: Mapping[str, tuple[str, Reader]] = {
     "mdadm.conf": (r"^(?:ARRAY|MAILADDR|MAILFROM|DEVICE|CREATE|HOMEHOST)[ \t]+\S+", md_output.read_mdadm_configuration),
     "/proc/mdstat": (r"^Personalities :|^md\S* : (in)?active", md_output.read_mdstat),
     "df -i": (device_output.DF_FORM, device_output.read_df_inodes),
+    "smartctl -A": (smart_output.ATTRIBUTES_FORM, smart_output.read_smartctl_attributes),
     "smartctl -H": (device_output.HEALTH_FORM, device_output.read_smartctl_health),
     "smartctl -l scterc": (device_output.SCTERC_FORM, device_output.read_smartctl_scterc),
     "ls -l /dev/disk/by-id": (device_output.LINKS_FORM, device_output.read_device_links),
@@ -95,6 +97,7 @@ _EMPTY_FORMS: Mapping[str, str] = {
     "lctl dl": r"(?:[ \t]*\d+ \w+ (?:mgc|mgs|mds|ost) .*(?:\n|$))*",  # a server without targets
     "lvs": _EMPTY_REPORT, "pvs": _EMPTY_REPORT, "": "",
     "cat /etc/fstab": r"(?:#.*(?:\n|$)|\n)*", "smartctl -H": _SMARTCTL_HEADER_TEXT,
+    "smartctl -A": _SMARTCTL_HEADER_TEXT,
     "zpool": "no pools available", "zfs": "no datasets available",
 }  # fmt: skip
 _MOST_NAMES = 4

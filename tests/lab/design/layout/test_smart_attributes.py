@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Counters of smartctl -A: bad sectors, errors of the cable, wear and temperature."""
+
+from __future__ import annotations
+
+import pytest
+from planted_layout_faults import check_outputs, make_server_outputs
+
+from sonde.design.layout.faults import LayoutFault
+
+ATA = """=== START OF READ SMART DATA SECTION ===
+SMART Attributes Data Structure revision number: 10
+Vendor Specific SMART Attributes with Thresholds:
+ID# ATTRIBUTE_NAME          FLAG     VALUE WORST THRESH TYPE      UPDATED  WHEN_FAILED RAW_VALUE
+  1 Raw_Read_Error_Rate     0x000f   082   064   044    Pre-fail  Always       -       155127104
+  5 Reallocated_Sector_Ct   0x0033   100   100   010    Pre-fail  Always       -       REALLOCATED
+  9 Power_On_Hours          0x0032   061   061   000    Old_age   Always       -       34412h+11m+02.113s
+190 Airflow_Temperature_Cel 0x0022   065   049   040    Old_age   Always       -       35 (Min/Max 24/42)
+194 Temperature_Celsius     0x0022   035   051   000    Old_age   Always       -       CELSIUS (0 18 0 0 0)
+197 Current_Pending_Sector  0x0012   100   100   000    Old_age   Always       -       PENDING
+198 Offline_Uncorrectable   0x0010   100   100   000    Old_age   Offline      -       PENDING
+199 UDMA_CRC_Error_Count    0x003e   200   200   000    Old_age   Always       -       ERRORS
+231 SSD_Life_Left           0x0013   LIFE   100   000    Pre-fail  Always       -       0
+"""
+SAS = """=== START OF READ SMART DATA SECTION ===
+Current Drive Temperature:     34 C
+Drive Trip Temperature:        60 C
+
+Accumulated power on time, hours:minutes 31003:13
+Percentage used endurance indicator: 4%
+Elements in grown defect list: 0
+"""
+NVME = """=== START OF SMART DATA SECTION ===
+SMART/Health Information (NVMe Log 0x02)
+Critical Warning:                   0x00
+Temperature:                        41 Celsius
+Available Spare:                    100%
+Available Spare Threshold:          10%
+Percentage Used:                    3%
+Data Units Read:                    1,240,113 [634 GB]
+Media and Data Integrity Errors:    0
+Error Information Log Entries:      12
+Warning  Comp. Temperature Time:    0
+"""
+VALUES = {"REALLOCATED": "0", "PENDING": "0", "ERRORS": "0", "CELSIUS": "35", "LIFE": "098"}
+
+
+def find_faults(text: str, values: dict[str, str]) -> list[LayoutFault]:
+    for name, value in (VALUES | values).items():
+        text = text.replace(name, value)
+    return list(check_outputs(make_server_outputs() | {"host.txt, smartctl -A /dev/sdc": text}).faults)
+
+
+@pytest.mark.parametrize(("text", "values", "kind", "problem"), [
+    (ATA, {"PENDING": "16"}, "bad sectors of a drive", "16 of its sectors cannot be read (Current_Pending_Sector)"),
+    (ATA, {"REALLOCATED": "1208"}, "bad sectors of a drive", "it has replaced 1208 bad sectors"),
+    (ATA, {"ERRORS": "4211"}, "errors of a cable", "it counts 4211 errors of transfers"),
+    (ATA, {"CELSIUS": "63"}, "drive too hot", "it has 63 °C"),
+    (ATA, {"LIFE": "004"}, "worn flash", "96 % of its life are used"),
+    (SAS, {"list: 0": "list: 311"}, "bad sectors of a drive", "it has replaced 311 bad sectors (grown defect list)"),
+    (SAS, {"indicator: 4%": "indicator: 99%"}, "worn flash", "99 % of its life are used"),
+    (NVME, {"Used:                    3%": "Used:                    104%"}, "worn flash", "104 % of its life"),
+    (NVME, {"Integrity Errors:    0": "Integrity Errors:    1,024"}, "bad sectors of a drive", "1024 times"),
+    (NVME, {"Warning:                   0x00": "Warning:                   0x04"}, "drive about to fail", "is 0x04"),
+    (NVME, {"41 Celsius": "84 Celsius"}, "drive too hot", "it has 84 °C"),
+])  # fmt: skip
+def test_counter_of_a_drive_is_reported(text: str, values: dict[str, str], kind: str, problem: str) -> None:
+    (fault,) = find_faults(text, values)
+    assert (fault.kind, fault.location) == (kind, "sdc")
+    assert problem in fault.problem
+
+
+@pytest.mark.parametrize(("text", "values"), [
+    (ATA, {}), (SAS, {}), (NVME, {}), (ATA, {"ERRORS": "3", "REALLOCATED": "2"}), (SAS, {"list: 0": "list: 4"}),
+])  # fmt: skip
+def test_counters_of_a_sound_drive_are_no_fault(text: str, values: dict[str, str]) -> None:
+    assert find_faults(text, values) == []
+
+
+def test_verdict_of_a_complete_output_is_read_too() -> None:
+    verdict = "SMART overall-health self-assessment test result: FAILED!\n\n"
+    (fault,) = find_faults(verdict + ATA, {"REALLOCATED": "2040"})
+    assert (fault.kind, fault.location) == ("drive about to fail", "sdc")
+    assert "2040 bad sectors" in fault.consequences[0]

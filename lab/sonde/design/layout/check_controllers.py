@@ -70,8 +70,8 @@ def _compare_adapters(product: str, maps: Sequence[ObservedDisk]) -> Iterator[La
         if all(each[adapter] < each[most] for each in counts) and len(ports[adapter]) < len(ports[most]):
             yield LayoutFault(
                 "adapter sees fewer ports", f"host{adapter}",
-                f"host{adapter} sees {', '.join(ports[adapter])} of {product or 'the array'}, host{most} sees"
-                f" {', '.join(ports[most])}: all {len(maps)} maps lack paths by host{adapter}",
+                f"adapter host{adapter} sees {', '.join(ports[adapter])} of {product or 'the array'}, host{most} sees"
+                f" {', '.join(ports[most])}: all {len(maps)} maps ({_join_names(maps[:3])}) lack paths",
                 f"the LUNs of the controller that it does not see have one adapter, and lose their good paths with"
                 f" host{most}",
                 f"look at the zoning of host{adapter}, the cable and the port of the array (ports of the fabric in"

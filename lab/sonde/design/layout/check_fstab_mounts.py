@@ -33,6 +33,7 @@ _FIRST_AUTOMATIC_NUMBER = 100  # mdadm counts down from 127 for arrays that no l
 def find_mount_differences(observed_storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
     """Clients of Lustre that are mounted in another way than by fstab, and devices in options of fstab that are other
     ones or have names that change."""
+    yield from _compare_target_lines(observed_storage)
     mounts = {each.location: each for each in observed_storage.file_systems if each.options}
     for entry in observed_storage.fstab if mounts else ():
         mount = mounts.get(entry.mount_point)
@@ -43,6 +44,32 @@ def find_mount_differences(observed_storage: ObservedStorage) -> Iterator[Layout
             if name in _DEVICE_OPTIONS and path.startswith("/dev/"):
                 yield CheckedItem("the devices in options of fstab", entry.mount_point)
                 yield from _check_device(observed_storage, entry.mount_point, option, mount)
+
+
+def is_target_line(entry: FstabEntry) -> bool:
+    """Whether a line of fstab mounts a target of Lustre, not a client."""
+    return entry.kind == "lustre" and ":/" not in entry.source
+
+
+def _compare_target_lines(observed_storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
+    """Targets that a start of the server mounts, while the lines of most others like them have noauto."""
+    groups: dict[str, list[FstabEntry]] = {}
+    for entry in observed_storage.fstab:
+        if is_target_line(entry):
+            groups.setdefault(re.sub(r"\d+", "*", entry.mount_point), []).append(entry)
+    for entries in groups.values():
+        automatic = [entry for entry in entries if "noauto" not in entry.options]
+        yield CheckedItem("the lines of targets in fstab", ", ".join(entry.mount_point for entry in entries))
+        for entry in automatic if 2 * len(automatic) <= len(entries) else ():
+            others = len(entries) - len(automatic)
+            yield LayoutFault(
+                "target mounted at a start", entry.mount_point,
+                f"its line of fstab has no noauto; {others} of {len(entries)} targets of this server have it",
+                "the start of the server mounts it, also while its failover server has it mounted: two servers that"
+                " write to one target destroy it, if mmp does not prevent it",
+                f"write noauto into the line of {entry.source}, so that the cluster manager or an administrator mounts"
+                " it", ("noauto",),
+            )  # fmt: skip
 
 
 def _compare_client(entry: FstabEntry, mount: ObservedFileSystem | None) -> Iterator[LayoutFault | CheckedItem]:

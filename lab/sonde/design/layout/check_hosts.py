@@ -11,7 +11,7 @@ from sonde.design.layout.check import check_layout
 from sonde.design.layout.check_host_pairs import compare_hosts
 from sonde.design.layout.check_peer_attributes import find_attribute_differences
 from sonde.design.layout.check_shared_arrays import correct_inactive_arrays, explain_shared_arrays, find_shared_arrays
-from sonde.design.layout.check_shared_mounts import find_shared_mounts
+from sonde.design.layout.check_shared_mounts import find_shared_fstab_lines, find_shared_mounts
 from sonde.design.layout.check_target_servers import find_server_faults, list_mounted_targets
 from sonde.design.layout.check_targets import count_labeled_devices, find_target_faults, select_clients
 from sonde.design.layout.check_written import list_not_compared
@@ -43,6 +43,7 @@ def check_hosts(
     reported = {(host, attribute) for host, verdict in verdicts.items() for fault in verdict.faults
                 for attribute in fault.attributes}  # fmt: skip
     results += [*compare_hosts(storage_by_host, reported), *find_shared_mounts(storage_by_host)]
+    results += find_shared_fstab_lines(storage_by_host)
     arrays = find_shared_arrays(storage_by_host)
     for host, verdict in verdicts.items():
         for fault in verdict.faults:

@@ -30,6 +30,7 @@ _OPTION_COSTS = {
     "swalloc": "large files are not allocated from the begin of a full width",
     "stripe": "allocations are not aligned to the planned stripe",
 }
+_OTHER_COST = "programs ask for other sizes"
 # Settings of which a value this many times the planned one also costs.
 _MUCH_LARGER = 4
 _LARGER_COSTS = {
@@ -156,6 +157,7 @@ def _check_mount_options(
     file_system: ObservedFileSystem, planned_layout: FileSystemLayout
 ) -> Iterator[LayoutFault | CheckedItem]:
     """Planned mount options that are missing or have another value; relatime is as good as noatime."""
+    observed_texts, absent = [], []
     for option in list_mount_options(planned_layout) if file_system.options else ():
         name = option.partition("=")[0]
         if name == "noatime":
@@ -163,11 +165,16 @@ def _check_mount_options(
         yield CheckedItem(f"the planned {name}", file_system.location)
         if option not in file_system.options:
             other = next((each for each in file_system.options if each.startswith(f"{name}=")), f"without {name}")
-            yield LayoutFault(
-                "not as planned", file_system.location, f"it is mounted {other}; planned is {option}",
-                _OPTION_COSTS.get(name, "programs ask for other sizes"),
-                f"mount it with {option}",
-            )  # fmt: skip
+            observed_texts.append(other)
+            absent.append(option)
+    if absent:
+        costs = dict.fromkeys(_OPTION_COSTS.get(option.partition("=")[0], _OTHER_COST) for option in absent)
+        yield LayoutFault(
+            "not as planned", file_system.location,
+            f"it is mounted {', '.join(observed_texts)}; planned {'is' if len(absent) == 1 else 'are'}"
+            f" {', '.join(absent)}", "; ".join(costs), f"mount it with {', '.join(absent)}, also by fstab",
+            ("mount option",),
+        )  # fmt: skip
 
 
 def _check_settings(

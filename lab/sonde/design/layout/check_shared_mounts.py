@@ -6,9 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.check_fstab_mounts import is_target_line
+from sonde.design.layout.check_fstab_sources import list_named_devices
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.joining import read_identity
-from sonde.design.layout.live.observations import ObservedFileSystem, ObservedStorage
+from sonde.design.layout.live.observations import FstabEntry, ObservedFileSystem, ObservedStorage
 from sonde.design.layout.observe_written import list_disks_below
 
 _LOCAL_KINDS = ("xfs", "ext3", "ext4", "btrfs")
@@ -32,6 +34,34 @@ def find_shared_mounts(storage_by_host: Mapping[str, ObservedStorage]) -> Iterat
         yield CheckedItem("the hosts that use a file system", ", ".join(sorted(locations)))
         if len(by_host) > 1 and not all(_is_read_only(file_system) for file_system in by_host.values()):
             yield _describe_shared_mount(by_host)
+
+
+def find_shared_fstab_lines(storage_by_host: Mapping[str, ObservedStorage]) -> Iterator[LayoutFault | CheckedItem]:
+    """Devices that several hosts see, and that a start of each of them mounts."""
+    lines: dict[str, dict[str, FstabEntry]] = {}
+    for host, storage in storage_by_host.items():
+        for entry in storage.fstab:
+            is_local = entry.kind in _LOCAL_KINDS or is_target_line(entry)
+            for disk in list_named_devices(storage, entry.source) if is_local else ():
+                if identity := read_identity(disk, storage.disks):
+                    lines.setdefault(identity, {})[host] = entry
+    for by_host in lines.values():
+        if len(by_host) < 2:
+            continue
+        parts = tuple(f"{host}: {entry.mount_point}" for host, entry in by_host.items())
+        yield CheckedItem("the hosts whose fstab mounts a device", ", ".join(parts))
+        automatic = [host for host, entry in by_host.items() if not {"noauto", "ro"} & set(entry.options)]
+        if len(automatic) > 1:
+            entry = by_host[automatic[0]]
+            yield LayoutFault(
+                "mounted at a start of several hosts", "; ".join(parts),
+                f"fstab of {' and '.join(automatic)} mounts {entry.source} at {entry.mount_point}, one device of both,"
+                " without noauto",
+                "a host that starts while the other one has it mounted mounts it too: both together destroy it, if no"
+                " protection (mmp) prevents it",
+                "write noauto into both lines, and let the cluster manager or an administrator mount it",
+                ("noauto",), parts,
+            )  # fmt: skip
 
 
 def _read_name(storage: ObservedStorage, file_system: ObservedFileSystem) -> str:

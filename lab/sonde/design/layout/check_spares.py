@@ -22,13 +22,40 @@ def find_spare_faults(observed_storage: ObservedStorage) -> Iterator[LayoutFault
             continue
         yield CheckedItem("spares", array.name)
         # the spare of an array that is degraded is being used, or is what is missing
-        is_degraded = array.settings.get("degraded", "0") != "0" or "degraded" in array.state.lower()
-        if not _count_spares(array) and not is_degraded and not _shares_spares(observed_storage, array):
-            yield LayoutFault(
-                "no spare", array.name, f"{array.level} {array.name} has no hot spare",
-                "after the loss of a drive it stays degraded until somebody replaces it",
-                "mdadm --manage --add a drive, or share one by a spare-group in mdadm.conf", ("spares",),
-            )  # fmt: skip
+        if not _count_spares(array) and not _is_degraded(array) and not _shares_spares(observed_storage, array):
+            yield _report_absent_spare(observed_storage, array)
+
+
+def _is_degraded(array: ObservedDisk) -> bool:
+    return array.settings.get("degraded", "0") != "0" or "degraded" in array.state.lower()
+
+
+def _report_absent_spare(observed_storage: ObservedStorage, array: ObservedDisk) -> LayoutFault:
+    """An array without a spare: by the line of mdadm.conf of another array that lacks its spare-group, or because
+    another array of the group has used the common spare, or because nobody gave it one."""
+    group = array.settings.get("spare_group", "none")
+    others = [each for each in _list_arrays(observed_storage) if each.name != array.name and each.level == array.level]
+    unshared = [each for each in others if _count_spares(each) and each.settings.get("spare_group", "none") == "none"]
+    has_group = group != "none" and "spare_group" in array.settings
+    if has_group and unshared and all("spare_group" in each.settings for each in unshared):
+        owner = unshared[0]
+        return LayoutFault(
+            "spare not shared", owner.name,
+            f"the line of {owner.name} in mdadm.conf has no spare-group; that of {array.name}, which has no spare, has"
+            f" spare-group={group}",
+            f"mdadm --monitor does not move the spare of {owner.name}: after the loss of a drive {array.name} stays"
+            " degraded until somebody replaces it",
+            f"write spare-group={group} into the line of {owner.name}, and restart mdmonitor", ("spares",),
+            (owner.name, array.name),
+        )  # fmt: skip
+    users = [each.name for each in others if has_group and each.settings.get("spare_group") == group
+             and (_is_degraded(each) or each.settings.get("failed", "0") not in ("", "0"))]  # fmt: skip
+    return LayoutFault(
+        "no spare", array.name, f"{array.level} {array.name} has no hot spare",
+        "after the loss of a drive it stays degraded until somebody replaces it",
+        "mdadm --manage --add a drive, or share one by a spare-group in mdadm.conf", ("spares",),
+        (array.name, *users) if users else (),
+    )  # fmt: skip
 
 
 def find_pool_spare_faults(observed_storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:

@@ -4,15 +4,18 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from sonde.design.layout.check_peer_attributes import read_peer_attributes
 from sonde.design.layout.check_planned_pools import find_vdev_disk
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedStorage
 from sonde.model.units import format_count_with_noun
 
 _MIN_DRIVES = 3
+_PATH_DIFFERENCES = ("differs from its peers", "unequal paths")
 _MOST_NAMES = 4
 _PCI_PATTERN = re.compile(r"/dev/disk/by-path/pci-([0-9a-f:.]+)-")
 _COUNT_PATTERN = re.compile(r"(\d+) (READ|WRITE|CKSUM)")
@@ -38,6 +41,7 @@ def join_faults_of_adapters(faults: Sequence[LayoutFault], observed_storage: Obs
     adapters = _list_adapters(observed_storage)
     joined = _join_single_paths(faults, observed_storage, adapters)
     joined = _join_failed_paths(joined, observed_storage, adapters)
+    joined = _join_settings_of_paths(joined, observed_storage, adapters)
     return _join_pool_errors(joined, observed_storage, adapters)
 
 
@@ -107,6 +111,39 @@ def _join_failed_paths(
             problem=f"all {len(path_names)} paths of {adapter.title} have failed"
             f" ({_list_first_names(sorted(path_names))})",
             remedy="look at this adapter (lspci, log of the kernel), its cable and the expander or switch behind it",
+        ))  # fmt: skip
+    return remaining
+
+
+def _join_settings_of_paths(
+    faults: Sequence[LayoutFault], observed_storage: ObservedStorage, adapters: Mapping[str, _Adapter]
+) -> list[LayoutFault]:
+    """Differences between paths of maps, where all paths of an adapter have one value and those of others another."""
+    remaining = list(faults)
+    hosts = {path.name: path.adapter for disk in observed_storage.disks.values() for path in disk.paths}
+    groups: dict[str, list[LayoutFault]] = {}
+    for fault in remaining:
+        parts = fault.parts or (fault.location,)
+        if fault.kind in _PATH_DIFFERENCES and all(part in hosts for part in parts):
+            groups.setdefault(fault.attributes[0], []).append(fault)
+    for attribute, group in groups.items():
+        values: dict[str, set[str]] = {}
+        for name, host in hosts.items():
+            settings = read_peer_attributes(observed_storage.disks[name]) if name in observed_storage.disks else {}
+            if attribute in settings:
+                values.setdefault(host, set()).add(settings[attribute])
+        single = {host: next(iter(each)) for host, each in values.items() if len(each) == 1 and host in adapters}
+        if len(group) < 2 or len(single) < len(values) or len(set(single.values())) < 2:
+            continue
+        counts = Counter(single.values())
+        odd = min(single, key=lambda host: (counts[single[host]], len(single[host]), single[host]))
+        names = sorted(adapters[odd].drives & set(hosts))
+        others = ", ".join(f"{single[host]} on those of {adapters[host].title}" for host in single if host != odd)
+        remaining = _replace_faults(remaining, group, replace(
+            group[0], location=f"host{odd}", parts=tuple(names),
+            problem=f"{attribute} is {single[odd]} on all {len(names)} paths of {adapters[odd].title}, {others}",
+            remedy=f"give both adapters the same value: parameters of the driver of host{odd} (/etc/modprobe.d), its"
+            " firmware, or a udev rule",
         ))  # fmt: skip
     return remaining
 

@@ -81,4 +81,7 @@ def test_adapter_that_sees_one_controller_less_is_reported() -> None:
     maps = {"lun0": (50, 10), "lun1": (50, 10), "lun2": (50, 10)}
     (fault,) = find_faults(print_maps(maps, absent_port="3:0:0"))
     assert (fault.kind, fault.location) == ("adapter sees fewer ports", "host3")
-    assert "host3 sees 3:0:1 of ACME,LUN, host2 sees 2:0:0, 2:0:1: all 3 maps lack paths by host3" in fault.problem
+    assert (
+        "adapter host3 sees 3:0:1 of ACME,LUN, host2 sees 2:0:0, 2:0:1: all 3 maps (lun0, lun1, lun2) lack paths"
+        in fault.problem
+    )

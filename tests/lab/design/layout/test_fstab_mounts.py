@@ -18,13 +18,17 @@ ROOT = "UUID=1111-root / ext4 defaults 0 1\n"
 LINKS = "/dev/md/logs ../md125\n/dev/md/logs2 ../md125p2\n/dev/md/other1 ../md124p1\n"
 
 
-def find_faults(fstab: str, mount: dict[str, str] | None, **more: str) -> list[LayoutFault]:
+KINDS = ("not mounted", "mount differs from fstab", "fstab differs from the mount", "name of a device may change")
+
+
+def find_faults(
+    fstab: str, mount: dict[str, str] | None, kinds: tuple[str, ...] = KINDS, **more: str
+) -> list[LayoutFault]:
     mounts = [{"target": "/", "source": "/dev/nvme0n1p2", "fstype": "ext4", "options": "rw,relatime"}]
     outputs = {"findmnt": json.dumps({"filesystems": [*mounts, *([mount] if mount else [])]}), "fstab": ROOT + fstab}
     storage = ObservedStorage()
     for origin, text in (outputs | more).items():
         storage = merge_observations(storage, read_saved_output(text, origin))
-    kinds = ("not mounted", "mount differs from fstab", "fstab differs from the mount", "name of a device may change")
     return [fault for fault in check_layout(join_observations(storage)).faults if fault.kind in kinds]
 
 
@@ -72,3 +76,13 @@ def test_number_of_an_array_that_mdadm_conf_fixes_is_sound() -> None:
     for device, kinds in (("/dev/md5", []), ("/dev/md/logs", ["name of a device may change"])):
         faults = find_faults(line, mount, detail=detail, conf=f"ARRAY {device} UUID=1:2:3:4\n")
         assert [fault.kind for fault in faults] == kinds
+
+
+@pytest.mark.parametrize(("automatic", "locations"), [
+    ((), []), ((5,), ["/lustre/ost5"]), ((3, 5), []), ((1, 3, 5), [])])  # fmt: skip
+def test_target_without_noauto_differs_from_its_peers(automatic: tuple[int, ...], locations: list[str]) -> None:
+    options = {number: "defaults" if number in automatic else "noauto" for number in (1, 3, 5)}
+    lines = "".join(f"/dev/mapper/ost{number} /lustre/ost{number} lustre {option},_netdev 0 0\n"
+                    for number, option in options.items())  # fmt: skip
+    faults = find_faults(lines, None, kinds=("target mounted at a start",))
+    assert [fault.location for fault in faults] == locations

@@ -97,3 +97,15 @@ def test_errors_of_all_drives_of_an_adapter_are_one_fault() -> None:
 def test_errors_of_several_adapters_stay_separate(errors: list[int]) -> None:
     faults = find_faults(print_pool(errors), "errors of a drive", "errors of an adapter")
     assert [fault.kind for fault in faults] == ["errors of a drive"] * sum(count > 0 for count in errors)
+
+
+@pytest.mark.parametrize(("values", "locations"), [
+    (("8", "64"), ["host1"]), (("64", "8"), ["host2"]), (("8", "8"), [])])  # fmt: skip
+def test_setting_of_all_paths_of_an_adapter_names_it(values: tuple[str, str], locations: list[str]) -> None:
+    lines = "".join(f"/sys/block/{name_path(host, number)}/device/queue_depth:{values[host - 1]}\n"
+                    for host in (1, 2) for number in range(DRIVES))  # fmt: skip
+    faults = find_faults(print_maps(make_states("active ready running")) | {"grep": lines}, "differs from its peers")
+    assert [fault.location for fault in faults] == locations
+    for fault in faults:
+        assert "queue_depth is 8 on all 8 paths of host" in fault.problem
+        assert len(fault.parts) == DRIVES

@@ -135,3 +135,26 @@ def test_array_that_only_mdadm_conf_has_is_ignored() -> None:
     details = check_arrays(arrays, describe_arrays(), conf=conf.replace("host:md0", "host:md127"))
     assert details.faults == ()
     assert not any("old" in item.location for item in details.checked_items)
+
+
+UNSHARED = "ARRAY /dev/md/md0 name=host:md0\nARRAY /dev/md/md1 name=host:md1 spare-group=all\n"
+
+
+def test_spare_outside_its_group_is_a_fault_of_its_array() -> None:
+    arrays = [PrintedArray("md0", FIRST, [12, 13]), PrintedArray("md1", SECOND)]
+    (fault,) = check_arrays(arrays, describe_arrays(("d[12-13]", "d[12-13]")), conf=UNSHARED).faults
+    assert (fault.kind, fault.location, fault.parts) == ("spare not shared", "md0", ("md0", "md1"))
+    assert "write spare-group=all into the line of md0" in fault.remedy
+
+
+def test_used_spare_of_a_group_explains_its_other_array() -> None:
+    arrays = [PrintedArray("md0", [0, 1, 12, 3, 4, 5]), PrintedArray("md1", SECOND)]
+    first, second = (print_detail(array) for array in arrays)
+    first = first.replace("Failed Devices : 0", "Failed Devices : 1").replace(
+        "/dev/sdf\n", "/dev/sdf\n       6      -      faulty   /dev/sdc\n"
+    )
+    outputs = {"first": first, "second": second, "conf": GROUPS.format(" spare-group=all")}
+    faults = check_outputs(outputs, describe_arrays(("d[12-13]", "d[12-13]"))).faults
+    assert [fault.location for fault in faults if fault.kind == "no spare"] == []
+    (fault,) = faults
+    assert "md1: raid6 md1 has no hot spare" in fault.consequences

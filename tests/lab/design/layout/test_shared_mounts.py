@@ -61,3 +61,23 @@ def test_pool_imported_on_two_hosts_is_reported() -> None:
     (fault,) = find_faults(host, host)
     assert fault.location == "a: tank; b: tank"
     assert "multihost=on" in fault.remedy
+
+
+@pytest.mark.parametrize(("kind", "options", "is_fault"), [
+    ("lustre", ("defaults", "defaults"), True), ("xfs", ("noatime", "nofail"), True),
+    ("lustre", ("defaults", "noauto"), False), ("lustre", ("noauto", "noauto"), False),
+    ("xfs", ("ro", "ro"), False)])  # fmt: skip
+def test_device_that_two_hosts_mount_at_a_start_is_reported(
+    kind: str, options: tuple[str, str], is_fault: bool
+) -> None:
+    hosts = {}
+    for host, option in zip("ab", options, strict=True):
+        multipath = (
+            f"ost5 (3{WWN[2:]}) dm-5 ACME,LUN\nsize=14T features='1 queue_if_no_path' hwhandler='1 alua' wp=rw\n"
+        )
+        multipath += "`-+- policy='service-time 0' prio=50 status=active\n  `- 2:0:0:5 sdb 8:16 active ready running\n"
+        storage = read_saved_output(multipath, "multipath")
+        line = f"/dev/mapper/ost5 /lustre/ost5 {kind} {option},_netdev 0 0\n"
+        hosts[host] = join_observations(merge_observations(storage, read_saved_output(line, "fstab")))
+    faults = [fault for fault in check_hosts(hosts).faults if fault.kind == "mounted at a start of several hosts"]
+    assert [fault.location for fault in faults] == ["a: /lustre/ost5; b: /lustre/ost5"] * is_fault

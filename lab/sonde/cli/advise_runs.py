@@ -37,7 +37,7 @@ from sonde.model.confined_files import write_file
 from sonde.model.errors import EXIT_OK, UserError
 from sonde.store.archive import Archive, make_run_id
 from sonde.terminal.screen import get_messages_console, get_results_console, print_json
-from sonde.tune.search import SearchResult, SearchRule, compare_candidate_with_present_value, estimate_runs
+from sonde.tune.search import SearchResult, SearchRule, compare_candidate_with_present_value, estimate_min_and_max_runs
 
 PROOF_FILE = "proof.json"
 # A model repeats a calibration exactly.
@@ -68,7 +68,7 @@ def prove_advice(advice: JobAdvice, log_file: Path, proof_request: ProofRequest,
             changes = list_replay_changes(advice, calls, has_stripes=proof_request.system is not None)
         group = make_run_id("prove")
         rule = SearchRule(max_blocks=proof_request.blocks)
-        runner.expected = _CALIBRATIONS + len(changes) * estimate_runs(1, rule)[1]
+        runner.expected = _CALIBRATIONS + len(changes) * estimate_min_and_max_runs(1, rule)[1]
         prover = _AdviceProver(runner, calls, proof_request.is_cold, group)
         if changes:
             prover.measure_call_costs()

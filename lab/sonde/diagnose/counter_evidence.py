@@ -23,6 +23,7 @@ from sonde.telemetry.phase_telemetry import PhaseTelemetry, summarize_phase_tele
 
 # Assumptions: a cause shows its observation this often; there are other reasons for one this often.
 _SHOWN_BY_CAUSE, _SHOWN_BY_CHANCE = 0.8, 0.1
+_SHOWN_BY_POSSIBLE_CAUSE = 0.4
 # The same of limits: their causes have other forms too, and a limit is rarely there for another reason.
 _LIMIT_OBSERVATIONS = ("processor-limit", "memory-limit", "byte-limit", "request-limit")
 _LIMIT_BY_CAUSE, _LIMIT_BY_CHANCE = 0.5, 0.02
@@ -83,12 +84,7 @@ class CounterEvidence:
         """Logarithm of the probability of all observations under a hypothesis."""
         total = 0.0
         for name, is_observed in self.observed.items():
-            by_cause, by_chance = (
-                (_LIMIT_BY_CAUSE, _LIMIT_BY_CHANCE)
-                if name in _LIMIT_OBSERVATIONS
-                else (_SHOWN_BY_CAUSE, _SHOWN_BY_CHANCE)
-            )
-            share = by_cause if name in hypothesis.counters else by_chance
+            share = _compute_observed_share(name, hypothesis)
             total += log(share if is_observed else 1 - share)
         return total
 
@@ -102,6 +98,15 @@ class CounterEvidence:
         if silent:
             sentences.append(f"The runs have no counters that would show: {', '.join(silent)}.")
         return sentences
+
+
+def _compute_observed_share(observation_name: str, hypothesis: Hypothesis) -> float:
+    """Probability that runs show an observation under a hypothesis."""
+    if observation_name in _LIMIT_OBSERVATIONS:
+        return _LIMIT_BY_CAUSE if observation_name in hypothesis.counters else _LIMIT_BY_CHANCE
+    if observation_name in hypothesis.counters:
+        return _SHOWN_BY_CAUSE
+    return _SHOWN_BY_POSSIBLE_CAUSE if observation_name in hypothesis.possible_counters else _SHOWN_BY_CHANCE
 
 
 def compare_counters_of_runs(run_folder: Path, reference_folder: Path) -> CounterEvidence:

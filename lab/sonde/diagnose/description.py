@@ -135,11 +135,12 @@ class MeasuredPhase:
     part_kind: str = declare_choice("parts of the machine that the messages name", MESSAGE_PART_KINDS)
     setting: str = declare_text("instead of a rate: setting of clients that may have changed, as faults name it")
     facts: tuple[str, ...] = declare_texts("names of recorded facts that hold the setting")
+    counter: str = declare_choice("instead of a rate: what counters may show", tuple(COUNTER_OBSERVATIONS))
 
     @property
     def is_yes_or_no(self) -> bool:
-        """Whether the result is yes or no: there is a message, or a setting changed."""
-        return bool(self.rules or self.setting)
+        """Whether the result is yes or no: there is a message, a setting changed, or counters show something."""
+        return bool(self.rules or self.setting or self.counter)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,5 +187,5 @@ class DiagnosisExperiment:
 
     @property
     def yes_or_no_phases(self) -> tuple[MeasuredPhase, ...]:
-        """Phases whose result is whether there are messages of a kind, or whether a setting changed."""
+        """Phases whose result is whether there are messages, whether a setting changed, or what counters show."""
         return tuple(phase for phase in self.phases if phase.is_yes_or_no)

@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from sonde.diagnose.archive_evidence import EnvironmentEvidence
+from sonde.diagnose.contrast_predictions import predict_fault_in_contrast
 from sonde.diagnose.counter_evidence import CounterEvidence
 from sonde.diagnose.description import DEFAULT_TRAITS, CauseFile, DiagnosisExperiment
 from sonde.diagnose.event_evidence import EventEvidence
@@ -44,7 +45,6 @@ from sonde.diagnose.predictions import (
     fill_missing_measurements_as_healthy,
     interpolate_effects,
     predict_cause,
-    predict_fault_in_contrast,
     predict_healthy_machine,
     predict_messages,
 )

@@ -15,6 +15,7 @@ from sonde.diagnose.diagnosis_model import DiagnosisModel
 from sonde.diagnose.hypotheses import FAULT, NOTHING, UNEXPLAINED
 from sonde.diagnose.likelihood import ExperimentResult
 from sonde.diagnose.measurements import NODES
+from sonde.diagnose.network_streams import LOSSES_EXPERIMENT
 from sonde.diagnose.posterior import Posterior
 from sonde.diagnose.predictions import Prediction
 from sonde.diagnose.second_cause import SECOND_CAUSE_STOP_RULE, TwoCauses
@@ -205,7 +206,7 @@ def describe_measured_changes(result: ExperimentResult) -> str:
 
 def _choose_noun(experiment_id: str) -> str:
     """What the names of a yes-or-no result are about."""
-    return "changed" if experiment_id == SETTINGS_EXPERIMENT else "messages"
+    return {SETTINGS_EXPERIMENT: "changed", LOSSES_EXPERIMENT: "observed"}.get(experiment_id, "messages")
 
 
 def _describe_predicted(prediction: Prediction, strengths: Floats, noun: str) -> str:

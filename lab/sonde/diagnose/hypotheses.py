@@ -28,15 +28,26 @@ class FaultGrid:
     seeds: int = 1  # faults with chance in them are simulated several times
     absent_with: tuple[str, ...] = ("file_system",)  # traits; a contrast that changes one of them is without the fault
     counters: tuple[str, ...] = ()  # names of description.COUNTER_OBSERVATIONS
+    possible_counters: tuple[str, ...] = ()  # the same, of observations that a part of such faults show
 
+
+# TCP drops segments for which a program that is too slow has no buffer left, and sends them again. So a slow server or
+# node can look like lost packets.
+_SLOW_RECEIVER = ("retransmissions",)
 
 # By the simulator's names. An empty amount stands for a fault without one.
 FAULT_GRIDS: Mapping[str, FaultGrid] = {
-    "slow-target": FaultGrid(("1.5", "3", "5.5", "10"), ("target",)),
-    "failing-drive": FaultGrid(("0.01", "0.03", "0.08", "0.2"), ("target",), seeds=6),
-    "raid-rebuild": FaultGrid(("0.3", "0.45", "0.6"), ("target",)),
-    "slow-drive": FaultGrid(("3", "5.5", "10"), ("target",)),
-    "slow-node": FaultGrid(("3", "10", "30"), ("node",), absent_with=("nodes",), counters=("processor-limit",)),
+    "slow-target": FaultGrid(("1.5", "3", "5.5", "10"), ("target",), possible_counters=_SLOW_RECEIVER),
+    "failing-drive": FaultGrid(("0.01", "0.03", "0.08", "0.2"), ("target",), seeds=6, possible_counters=_SLOW_RECEIVER),
+    "raid-rebuild": FaultGrid(("0.3", "0.45", "0.6"), ("target",), possible_counters=_SLOW_RECEIVER),
+    "slow-drive": FaultGrid(("3", "5.5", "10"), ("target",), possible_counters=_SLOW_RECEIVER),
+    "slow-node": FaultGrid(
+        ("3", "10", "30"),
+        ("node",),
+        absent_with=("nodes",),
+        counters=("processor-limit",),
+        possible_counters=_SLOW_RECEIVER,
+    ),
     "slow-link": FaultGrid(("2", "4", "8", "15"), ("server", "node"), absent_with=("network",)),
     "lossy-link": FaultGrid(
         ("0.005", "0.012", "0.03"), ("server", "node"), seeds=6, absent_with=("network",), counters=("retransmissions",)
@@ -114,6 +125,11 @@ class Hypothesis:
         if self.cause is not None:
             return self.cause.counters
         return self.strength_grid.counters if self.fault else ()
+
+    @property
+    def possible_counters(self) -> tuple[str, ...]:
+        """Names of the counter observations that the hypothesis may show."""
+        return self.strength_grid.possible_counters if self.fault else ()
 
     def format_fault_argument(self, strength_amount: str, part_name: str = "") -> str:
         """Returns the fault at a part as the simulator reads it."""

@@ -12,10 +12,11 @@ import numpy as np
 from sonde.diagnose.client_settings import CHANGED_AS_CAUSE, CHANGED_BY_CHANCE, changes_setting
 from sonde.diagnose.description import CauseFile
 from sonde.diagnose.experiment_plan import ScaledExperiment, combine_reference_traits, combine_traits
-from sonde.diagnose.hypotheses import FAULT_GRIDS
+from sonde.diagnose.hypotheses import FAULT_GRIDS, FaultGrid
 from sonde.diagnose.library import find_diagnosis_experiment
 from sonde.diagnose.likelihood import ExperimentResult
 from sonde.diagnose.measurements import RunMeasurement, compute_median_measurement, subtract_reference
+from sonde.diagnose.network_streams import compute_chance_of_observation, compute_stream_change, is_stream
 from sonde.diagnose.noise import NoiseModel
 from sonde.diagnose.predictions import compute_cause_change
 from sonde.diagnose.server_messages import (
@@ -93,12 +94,20 @@ class ModeledTruth:
                 is_changed = any(changes_setting(fault, phase.setting) for fault in self.faults)
                 probabilities[phase.id] = CHANGED_AS_CAUSE if is_changed else CHANGED_BY_CHANCE
                 continue
+            if phase.counter:
+                probabilities[phase.id] = compute_chance_of_observation(phase.counter, self._list_observations())
+                continue
             names = list_message_names(phase.id, phase.part_kind, machine_model.machine)
             for name in names:
                 is_logged = logged.get(name) or logged.get(phase.id)
                 probabilities[name] = LOGGED_WITH_CAUSE if is_logged else compute_chance_of_message(len(names))
         messages = {name: bool(generator.random() < probability) for name, probability in probabilities.items()}
         return ExperimentResult(experiment.id, (RunMeasurement({}, {}, messages),))
+
+    def _list_observations(self) -> list[str]:
+        """Names of what the counters of this machine show."""
+        of_faults = [name for fault in self.faults if (grid := _find_grid(fault)) for name in grid.counters]
+        return [*of_faults, *(self.cause.counters if self.cause is not None else ())]
 
     def _compute_change(self, experiment: ScaledExperiment, phase: str) -> float:
         """The change that the cause makes to a phase; of a contrast its ratio."""
@@ -124,7 +133,10 @@ class ModeledTruth:
             change = self._compute_change(experiment, phase.id) if self.cause is not None else 0.0
             changed = set(phase.against or ())
             removed = tuple(fault for fault in self.faults if changed & set(_find_grid_traits(fault)))
-            if removed and phase.like:
+            streams = [compute_stream_change(*_split_fault(fault)) for fault in removed if is_stream(phase)]
+            of_links = [item for item in streams if item is not None]
+            change += sum(of_links)
+            if removed and phase.like and len(of_links) < len(removed):
                 name, _, like_phase = phase.like.partition(".")
                 like = _scale_experiment(name, machine_model)
                 run = _require_measurement(machine_model, like, removed, _FIRST_SEED + repeat_number % _SEEDS)
@@ -141,9 +153,19 @@ def _scale_experiment(experiment_id: str, machine_model: MachineModel) -> Scaled
     return scale_experiment_to_machine(find_diagnosis_experiment(experiment_id), machine_model.machine)
 
 
-def _find_grid_traits(fault: str) -> tuple[str, ...]:
+def _split_fault(fault: str) -> tuple[str, str]:
+    """The name of a fault and its amount, without its part."""
     texts = fault.split()
-    grid = FAULT_GRIDS.get(" ".join(texts[:2])) or FAULT_GRIDS.get(texts[0])
+    return texts[0], texts[-1]
+
+
+def _find_grid(fault: str) -> FaultGrid | None:
+    texts = fault.split()
+    return FAULT_GRIDS.get(" ".join(texts[:2])) or FAULT_GRIDS.get(texts[0])
+
+
+def _find_grid_traits(fault: str) -> tuple[str, ...]:
+    grid = _find_grid(fault)
     return grid.absent_with if grid else ()
 
 

@@ -20,6 +20,7 @@ from sonde.diagnose.experiment_plan import combine_reference_traits, combine_tra
 from sonde.diagnose.hypotheses import CAUSE, FAULT, Hypothesis
 from sonde.diagnose.machine_map import DiagnosedMachine
 from sonde.diagnose.measurements import NODES, RunMeasurement, compute_median_measurement, subtract_reference
+from sonde.diagnose.network_streams import compute_chance_of_observation
 from sonde.diagnose.noise import PART_OUTLIER_FACTOR, NoiseModel
 from sonde.diagnose.server_messages import (
     LOGGED_WITH_CAUSE,
@@ -33,9 +34,9 @@ from sonde.stats.ranks import Floats
 _INTERPOLATED_STRENGTHS, _CAUSE_STRENGTHS = 2, 7
 STRENGTH_STEP = _INTERPOLATED_STRENGTHS + 1  # positions from one simulated strength to the next
 # Error of a simulated effect, and of one in a contrast, as a standard deviation of logarithms.
-_MODEL_SD, _CAUSE_SD, _VECTOR_SD = 0.03, 0.1, 0.02
+MODEL_SD, CAUSE_SD, _VECTOR_SD = 0.03, 0.1, 0.02
 # The part of an effect that is unknown: a fault that slows by a factor of 10 slows by 8 to 12.
-_RELATIVE_SD = 0.08
+RELATIVE_SD = 0.08
 # The error between two simulated strengths, as a share of the deviation of a simulated strength from what its neighbors
 # predict. A smooth effect deviates by a quarter at half of the distance, an effect with a bend by up to a half.
 _INTERPOLATION_ERROR_SHARE = 0.5
@@ -47,7 +48,8 @@ _VISIBLE_SDS = 2.0
 class VectorPrediction:
     """For each strength: the value of parts that the fault is at, of the others, and the errors of both.
 
-    `chance` is the effect on parts that the fault is at, where it affects only some of them.
+    `chance` is the effect on parts that the fault is at, where it affects only some of them. A `peer_offset` other than
+    zero says that the peer so many positions after a slow node waits for it, and is as slow.
     """
 
     inside: Floats
@@ -55,6 +57,7 @@ class VectorPrediction:
     inside_sd: Floats
     outside_sd: Floats
     chance: ChanceEffect | None = None
+    peer_offset: int = 0
 
     @property
     def inside_alternatives(self) -> tuple[ValueAlternative, ...]:
@@ -124,7 +127,7 @@ def interpolate_amounts(hypothesis: Hypothesis) -> Floats:
 
 def predict_healthy_machine(experiment: DiagnosisExperiment, vector_keys: Sequence[tuple[str, str]] = ()) -> Prediction:
     """The prediction of a healthy machine."""
-    zero, sd = np.zeros(1), np.full(1, _MODEL_SD)
+    zero, sd = np.zeros(1), np.full(1, MODEL_SD)
     vector = VectorPrediction(zero, zero, np.full(1, _VECTOR_SD), np.full(1, _VECTOR_SD))
     return Prediction({phase.id: (zero, sd) for phase in experiment.rate_phases}, dict.fromkeys(vector_keys, vector))
 
@@ -143,7 +146,7 @@ def predict_cause(
             change = change - compute_cause_change(cause, reference)
             effects.append(cause.find_effect(reference))
         errors = [effect.spread or 0.0 for effect in effects if effect is not None] if np.any(change != 0) else []
-        rates[phase.id] = change, np.full(_CAUSE_STRENGTHS, max([_MODEL_SD, *errors]))
+        rates[phase.id] = change, np.full(_CAUSE_STRENGTHS, max([MODEL_SD, *errors]))
     zeros, sd = np.zeros(_CAUSE_STRENGTHS), np.full(_CAUSE_STRENGTHS, _VECTOR_SD)
     return Prediction(rates, dict.fromkeys(vector_keys, VectorPrediction(zeros, zeros, sd, sd)))
 
@@ -153,25 +156,6 @@ def compute_cause_change(cause: CauseFile, traits: Mapping[str, str]) -> Floats:
     if (effect := cause.find_effect(traits)) is not None:
         return np.linspace(log(effect.most or 1.0), log(effect.least or 1.0), _CAUSE_STRENGTHS)
     return np.zeros(_CAUSE_STRENGTHS)
-
-
-def predict_fault_in_contrast(
-    hypothesis: Hypothesis, experiment: DiagnosisExperiment, like: Prediction | None
-) -> Prediction:
-    """The prediction of a fault of the model for a contrast: its effect where one side is without the fault.
-
-    `like` is the prediction for the experiment that the contrast names.
-    """
-    strengths = count_strengths(hypothesis)
-    rates: dict[str, tuple[Floats, Floats]] = {}
-    for phase in experiment.rate_phases:
-        mean, sd = np.zeros(strengths), np.full(strengths, _MODEL_SD)
-        changed = set(phase.against or ())
-        if like is not None and changed & set(hypothesis.strength_grid.absent_with):
-            mean, sd = like.rates.get(phase.like.partition(".")[2], (mean, sd))
-            sd = np.sqrt(sd**2 + _CAUSE_SD**2)
-        rates[phase.id] = mean, sd
-    return Prediction(rates)
 
 
 def compute_simulated_effect(
@@ -258,18 +242,18 @@ def interpolate_effects(effects: Sequence[SimulatedEffect], strength_amounts: Se
             scale.interpolate_to_all_strengths(simulated_errors),
         )
         between = scale.compute_interpolation_errors(simulated_values)
-        return mean, np.asarray(np.sqrt(sd**2 + between**2 + min_error**2 + (_RELATIVE_SD * mean) ** 2))
+        return mean, np.asarray(np.sqrt(sd**2 + between**2 + min_error**2 + (RELATIVE_SD * mean) ** 2))
 
     def find_chance(key: str | tuple[str, str], min_error: float) -> ChanceEffect | None:
         samples = [effect.samples.get(key, ()) for effect in effects]
-        return find_chance_effect(samples, scale.interpolate_to_all_strengths, min_error, _RELATIVE_SD)
+        return find_chance_effect(samples, scale.interpolate_to_all_strengths, min_error, RELATIVE_SD)
 
     rates, chance_rates = {}, {}
     for phase in effects[0].rates:
         if all(phase in effect.rates for effect in effects):
             means, errors = zip(*(effect.rates[phase] for effect in effects), strict=True)
-            rates[phase] = interpolate_with_errors(means, errors, _MODEL_SD)
-            if (chance := find_chance(phase, _MODEL_SD)) is not None:
+            rates[phase] = interpolate_with_errors(means, errors, MODEL_SD)
+            if (chance := find_chance(phase, MODEL_SD)) is not None:
                 chance_rates[phase] = chance
     vectors = {}
     for key in effects[0].vectors:
@@ -299,6 +283,9 @@ def predict_messages(
         if phase.setting:
             is_cause = changes_setting(hypothesis.fault, phase.setting)
             messages[phase.id] = np.full((1, 1), CHANGED_AS_CAUSE if is_cause else CHANGED_BY_CHANCE)
+            continue
+        if phase.counter:
+            messages[phase.id] = np.full((1, 1), compute_chance_of_observation(phase.counter, hypothesis.counters))
             continue
         simulated_shares = _interpolate_message_shares(names, hypothesis, effects)
         for name in names:
@@ -361,6 +348,7 @@ def add_healthy_spread_to_prediction(
                 np.hypot(item.inside_sd, vector_spreads.get(key, 0.0)),
                 np.hypot(item.outside_sd, vector_spreads.get(key, 0.0)),
                 item.chance and item.chance.add_spread(vector_spreads.get(key, 0.0)),
+                item.peer_offset,
             )
             for key, item in prediction.vectors.items()
         },

@@ -14,6 +14,7 @@ from sonde.diagnose.diagnosis import DiagnosisStopRule, RankedHypothesis, select
 from sonde.diagnose.diagnosis_model import DiagnosisModel
 from sonde.diagnose.hypotheses import CAUSE, FAULT, UNEXPLAINED
 from sonde.diagnose.likelihood import ExperimentResult
+from sonde.diagnose.network_streams import LOSSES_EXPERIMENT
 from sonde.diagnose.next_experiment import ExperimentValue
 from sonde.diagnose.pair_information import estimate_pair_information_bits
 
@@ -81,7 +82,11 @@ class TwoCauses:
             return sorted(values, key=lambda item: -item.bits_per_minute)
 
         done = {result.experiment for result in self.results}
-        unread = [item.id for item in self.model.experiments if item.description.yes_or_no_phases]
+        unread = [
+            item.id
+            for item in self.model.experiments
+            if item.description.yes_or_no_phases and item.id != LOSSES_EXPERIMENT
+        ]
         if unread := [name for name in unread if name not in done]:
             return estimate_values(unread)[0], ""
         if self.is_decided(rule):

@@ -46,7 +46,7 @@ def _parse_named_parts(
     parts = value.split(",")
     if machine is None or not allowed or not set(parts) <= set(allowed):
         answers = [f"{phase.id}={answer}" for answer in (*_ANSWERS, *allowed[:1])]
-        question = "it changed" if phase.setting else "there are such messages"
+        question = "it changed" if phase.setting else "they show it" if phase.counter else "there are such messages"
         raise UserError(
             f'"{argument}" does not say whether {question}; write {", ".join(answers[:-1])} or {answers[-1]}.'
         )

@@ -54,6 +54,17 @@ class PartMasks:
         self._machine = machine
         self._masks: dict[tuple[bool, tuple[str, ...]], Floats] = {}
 
+    def select_slow_parts(self, part_kind: str, part_names: tuple[str, ...], peer_offset: int) -> Floats:
+        """Returns a matrix of members and names: 1 where the member slows the part of that name, or a peer of it that
+        waits for it. `peer_offset` as in VectorPrediction."""
+        parts = self.select_vector_parts(part_kind, part_names)
+        if not peer_offset or part_kind != NODES:
+            return parts
+        order = [part_names.index(node) for node in self._machine.nodes if node in part_names]
+        peers = np.zeros_like(parts)
+        peers[:, np.roll(order, -peer_offset)] = parts[:, order]
+        return np.maximum(parts, peers)
+
     def select_vector_parts(self, part_kind: str, part_names: tuple[str, ...]) -> Floats:
         """Returns a matrix of members and names: 1 where the member slows the part of that name."""
         key = part_kind == NODES, part_names
@@ -250,9 +261,8 @@ def _compute_vector_densities(
         if key in run_measurements[0].vectors:
             names = tuple(run_measurements[0].vectors[key])
             parts = np.array([[run.vectors[key][name] for name in names] for run in run_measurements])
-            total += compute_vector_density(
-                vector, parts, part_masks.select_vector_parts(key[1], names), noise_model, part_sd
-            )
+            mask = part_masks.select_slow_parts(key[1], names, vector.peer_offset)
+            total += compute_vector_density(vector, parts, mask, noise_model, part_sd)
     return total
 
 

@@ -102,7 +102,7 @@ def _compute_tail_probabilities(
             vector = prediction.vectors[key]
             names = tuple(values)
             measured = np.array(list(values.values()))
-            inside = (strength_weights * exposed) @ masks.select_vector_parts(key[1], names)  # strengths and names
+            inside = (strength_weights * exposed) @ masks.select_slow_parts(key[1], names, vector.peer_offset)
             outside = np.sum(strength_weights, axis=1)[:, None] - inside
             probability_by_strength = outside * noise.compute_cumulative_probability_of_part(
                 measured - vector.outside[:, None], vector.outside_sd[:, None]

@@ -5,19 +5,22 @@ The model has the rates of a system file. On a real machine parts share processo
 part gives others more time, so a simulated effect has an error in proportion. And a fault of a part need not concern
 every operation: a disk that transfers few bytes may serve small requests as before, and a cache may hide slow writes.
 
-The simulator has operations on names wait for servers and messages only. On a real machine a client spends processor
-time on each of them, so a slow node is slow at them too.
+The simulator has operations on names and small requests wait for servers and messages only. On a real machine a client
+spends processor time on each of them, so a slow node is slow at them too. Where clients cache names under rights of the
+server (Ceph, Lustre), a node waits until the node that accessed a name last has returned its rights. So a slow node
+makes a peer as slow: the one that accesses its files next.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from math import log
 
 import numpy as np
 
+from sonde.diagnose.description import MeasuredPhase
 from sonde.diagnose.experiment_plan import ScaledExperiment
 from sonde.diagnose.hypotheses import Hypothesis
 from sonde.diagnose.measurements import NODES
@@ -37,10 +40,12 @@ REAL_EFFECT_SD = 0.35
 _UNTOUCHED_SD = 0.15
 # A fault of a part spares an operation of an experiment with this probability (assumption).
 _SPARED_SHARE = 0.2
-# Fractions of the time of an operation on names that a healthy client works for it (assumption: between little and
-# half; clients in user space are near the upper end).
+# Fractions of the time of a small operation that a healthy client works for it (assumption: between little and half;
+# clients in user space are near the upper end).
 _CLIENT_FRACTIONS = (0.1, 0.4)
 _SLOW_CLIENTS = ("slow-node",)
+# Clients whose peers wait for them are as probable as others (assumption).
+_WAITING_PEER_SHARE = 0.5
 
 
 def list_real_effects(
@@ -58,7 +63,7 @@ def list_real_effects(
         return [(0.0, add_real_effect_error(prediction, effect_sd))]
     return [
         (log_share + spared_share, effect)
-        for log_share, slowed in _list_effects_on_names(hypothesis, prediction, experiment)
+        for log_share, slowed in _list_effects_on_small_operations(hypothesis, prediction, experiment)
         for spared_share, effect in list_partial_effects(
             add_real_effect_error(slowed, effect_sd), healthy_prediction, experiment
         )
@@ -68,25 +73,75 @@ def list_real_effects(
 def predict_slowest_real_effect(
     hypothesis: Hypothesis, prediction: Prediction, experiment: ScaledExperiment, effect_sd: float
 ) -> Prediction:
-    """Returns the prediction with the largest effect on names, and with the error of real effects."""
+    """Returns the prediction with the largest effect on small operations, of the slow node and of a peer that may wait
+    for it, and with the error of real effects."""
     if not effect_sd:
         return prediction
-    return add_real_effect_error(_list_effects_on_names(hypothesis, prediction, experiment)[-1][1], effect_sd)
+    slowest = _list_effects_on_small_operations(hypothesis, prediction, experiment)[-1][1]
+    offsets = _find_waiting_peers(experiment)
+    vectors = {
+        key: replace(item, peer_offset=offsets.get(key[0], 0) if key[1] == NODES and slowest is not prediction else 0)
+        for key, item in slowest.vectors.items()
+    }
+    return add_real_effect_error(replace(slowest, vectors=vectors), effect_sd)
 
 
-def _list_effects_on_names(
+def _list_effects_on_small_operations(
     hypothesis: Hypothesis, prediction: Prediction, experiment: ScaledExperiment
 ) -> list[tuple[float, Prediction]]:
-    """Log probabilities and predictions for each fraction of the time that a client works for an operation on names;
-    the largest fraction is last."""
-    phases = [phase.id for phase in experiment.description.rate_phases if phase.traits.get("op") == "metadata"]
+    """Log probabilities and predictions for each fraction of the time that a client works for a small operation, with
+    and without a peer that waits for it; the largest fraction without one is last."""
+    phases = [phase.id for phase in experiment.description.rate_phases if _is_small_operation(phase)]
     if hypothesis.fault not in _SLOW_CLIENTS or not phases:
         return [(0.0, prediction)]
     factors = interpolate_amounts(hypothesis)
-    return [
-        (-log(len(_CLIENT_FRACTIONS)), _slow_phases_of_node(prediction, phases, -np.log1p(fraction * (factors - 1))))
-        for fraction in _CLIENT_FRACTIONS
+    slowed = [
+        _slow_phases_of_node(prediction, phases, -np.log1p(fraction * (factors - 1))) for fraction in _CLIENT_FRACTIONS
     ]
+    offsets = _find_waiting_peers(experiment)
+    share = -log(len(_CLIENT_FRACTIONS))
+    if not offsets:
+        return [(share, item) for item in slowed]
+    waiting = [_slow_peers_of_node(item, offsets, experiment.nodes) for item in slowed]
+    return [
+        *((share + log(_WAITING_PEER_SHARE), item) for item in waiting),
+        *((share + log(1 - _WAITING_PEER_SHARE), item) for item in slowed),
+    ]
+
+
+def _is_small_operation(phase: MeasuredPhase) -> bool:
+    """Whether a client spends much of the time of an operation itself: it transfers few bytes or none."""
+    return phase.traits.get("op") == "metadata" or phase.traits.get("size") == "small"
+
+
+def _find_waiting_peers(experiment: ScaledExperiment) -> dict[str, int]:
+    """By phase on names: which peer of a node accesses names that this node accessed last, as the number of positions
+    after it. Phases in which each node accesses names that it accessed last itself are left out."""
+    offsets: dict[str, int] = {}
+    last_shift = 0
+    for phase in experiment.plan.get("phases", ()) if "meta" in experiment.plan and experiment.nodes > 1 else ():
+        shift = phase.get("shift", {})
+        nodes = int(shift.get("n", 0)) if shift.get("by") == "nodes" else 0
+        if offset := (last_shift - nodes) % experiment.nodes:
+            offsets[phase["id"]] = offset
+        last_shift = nodes
+    return offsets
+
+
+def _slow_peers_of_node(prediction: Prediction, peer_offsets: Mapping[str, int], node_count: int) -> Prediction:
+    """Returns the prediction with a peer as slow as the slow node. Values are relative to the median of all nodes."""
+    vectors = dict(prediction.vectors)
+    for key, item in prediction.vectors.items():
+        if key[1] == NODES and key[0] in peer_offsets:
+            change = item.inside - item.outside
+            middle = change * (1.0 if node_count < 4 else 0.5 if node_count == 4 else 0.0)
+            vectors[key] = replace(
+                item,
+                inside=item.outside + change - middle,
+                outside=item.outside - middle,
+                peer_offset=peer_offsets[key[0]],
+            )
+    return replace(prediction, vectors=vectors)
 
 
 def _slow_phases_of_node(prediction: Prediction, phase_ids: Sequence[str], change: Floats) -> Prediction:
@@ -117,6 +172,7 @@ def add_real_effect_error(prediction: Prediction, effect_sd: float) -> Predictio
                 np.hypot(item.inside_sd, effect_sd * item.inside),
                 np.hypot(np.hypot(item.outside_sd, effect_sd * item.outside), _find_untouched_sd(prediction, key[0])),
                 item.chance and item.chance.add_relative_error(effect_sd),
+                item.peer_offset,
             )
             for key, item in prediction.vectors.items()
         },

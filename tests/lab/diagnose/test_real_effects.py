@@ -11,9 +11,17 @@ import pytest
 from target_runs import write_run
 
 from sonde.diagnose.diagnosis_model import DiagnosisModel, merge_results_by_experiment
+from sonde.diagnose.experiment_plan import scale_experiment_to_machine
 from sonde.diagnose.hypotheses import NOTHING, UNEXPLAINED
+from sonde.diagnose.library import find_diagnosis_experiment
 from sonde.diagnose.likelihood import ExperimentResult
 from sonde.diagnose.measurements import NODES, TARGET_MEDIANS, TARGETS, RunMeasurement
+from sonde.diagnose.predictions import (
+    Prediction,
+    count_strengths,
+    fill_missing_measurements_as_healthy,
+    predict_healthy_machine,
+)
 from sonde.diagnose.predictive_check import check_runs_against_hypothesis
 from sonde.diagnose.real_effects import (
     REAL_EFFECT_SD,
@@ -137,3 +145,52 @@ def test_slow_node_on_the_model_spares_names(diagnosis_model: DiagnosisModel) ->
     # A client that works for 40 % of the time of an operation and is 30 times as slow: 0.6 + 0.4 * 30.
     slowest = min(float(effect.vectors["create", NODES].inside[-1]) for _, effect in effects)
     assert slowest == pytest.approx(-np.log(0.6 + 0.4 * 30))
+
+
+def make_names_result_of_waiting_peers() -> ExperimentResult:
+    """n4 is slow. Its files are looked up by n3, and it has looked up those of n1: both wait for n4."""
+    parts = {
+        ("create", NODES): {"n1": 0.1, "n2": 0.0, "n3": -0.1, "n4": -2.0},
+        ("stat", NODES): {"n1": 0.7, "n2": 0.7, "n3": -0.7, "n4": -0.7},
+        ("remove", NODES): {"n1": -1.1, "n2": 1.1, "n3": 1.1, "n4": -1.1},
+    }
+    return ExperimentResult(
+        "names",
+        (RunMeasurement({"create": -1.6, "stat": -1.0, "remove": -1.6}, parts),),
+        effect_sd=REAL_EFFECT_SD,
+    )
+
+
+def test_peers_that_wait_for_a_slow_node_are_explained(model: DiagnosisModel) -> None:
+    result = make_names_result_of_waiting_peers()
+    posterior = model.compute_posterior([result])
+    index = find_index(model, "slow-node:n1-n4")
+    probabilities = dict(zip((item.id for item in model.hypotheses), posterior.hypothesis_probabilities, strict=True))
+    assert probabilities["slow-node:n1-n4"] > 0.9
+    assert posterior.compute_part_probabilities(index)["n4"] > 0.98
+    assert not check_runs_against_hypothesis(model, posterior, [result], index).is_contradicted
+
+
+def test_peers_that_wait_for_nobody_are_no_slow_node(model: DiagnosisModel) -> None:
+    """n2 and n4 do not share files, so one does not wait for the other."""
+    result = make_names_result_of_waiting_peers()
+    parts = {
+        key: {**dict.fromkeys(values, 1.1), "n2": -1.1, "n4": -1.1} for key, values in result.runs[0].vectors.items()
+    }
+    other = replace(result, runs=(replace(result.runs[0], vectors=parts),))
+    index = find_index(model, "slow-node:n1-n4")
+    waiting, independent = (float(np.max(model.compute_log_densities(item)[index])) for item in (result, other))
+    assert waiting > independent + 20
+
+
+def test_slow_node_is_slow_at_small_requests_on_a_real_machine(model: DiagnosisModel) -> None:
+    """Storage is slow enough to hide the node on the model, but clients work for each request."""
+    experiment = scale_experiment_to_machine(find_diagnosis_experiment("small-reads"), model.machine)
+    hypothesis = model.hypotheses[find_index(model, "slow-node:n1-n4")]
+    healthy = predict_healthy_machine(experiment.description, experiment.vector_keys)
+    hidden = fill_missing_measurements_as_healthy(Prediction({}), healthy, count_strengths(hypothesis))
+    effects = list_real_effects(hypothesis, hidden, healthy, experiment, REAL_EFFECT_SD)
+    assert np.sum(np.exp([share for share, _ in effects])) == pytest.approx(1)
+    slowest = min(float(effect.vectors["read", NODES].inside[-1]) for _, effect in effects)
+    assert slowest == pytest.approx(-np.log(0.6 + 0.4 * 30))
+    assert {effect.vectors["read", NODES].peer_offset for _, effect in effects} == {0}

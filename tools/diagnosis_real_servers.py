@@ -69,7 +69,7 @@ NETWORK_FAULTS: tuple[RealFault[StorageServer], ...] = (
     ),
 )
 NODE_FAULTS: tuple[RealFault[ClientNode], ...] = (
-    RealFault("network of a node limited", ("slow-link",), ClientNode.limit_network, *(150, 500, "Mbit/s", True)),
+    RealFault("network of a node limited", ("slow-link",), ClientNode.limit_network, *(200, 500, "Mbit/s", True)),
     RealFault(
         "processors of a node limited",
         ("slow-node",),

@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from ceph_cluster import Ceph
-from daemon_namespace import Room
+from daemon_namespace import ADDRESS, Room
 from gluster_cluster import Gluster
 from user import User
 
 from real_nodes import ClientNode, RoomNodes
+from real_streams import LINK_MEGABITS, Stream, measure_stream, set_link_rate
 from real_trials import RealMachine
 from sonde.diagnose.diagnosis_session import DiagnosisSession
 from sonde.diagnose.diagnosis_state import DiagnosisState
@@ -34,9 +35,10 @@ from sonde.model.record import RECORD_FILE, read_record
 Storage = TypeVar("Storage")
 _NODE_COUNT = 4
 _OBJECTS_PER_TARGET, _MIN_STRIPE_UNIT = 8, 64 << 10
+_LOOPBACK = "lo"
 _PLACEMENT_GROUPS = 128  # with 16 an OSD may have an eighth of the objects
-# Rates and the time of a small request are those of the healthy system; the network of each host is as fast as all
-# targets together. Without the time of a request the model would have small requests wait for the network.
+# Rates and the time of a small request are those of the healthy system. Without the time of a request the model would
+# have small requests wait for the network.
 _SYSTEM_TEMPLATE = """
 schema = "sonde-system/2"
 id = "one-host"
@@ -113,13 +115,11 @@ class StorageServer:
 @contextmanager
 def limit_network(room: Room, megabits: int) -> Iterator[None]:
     """All traffic of one client goes over the loopback device of the room."""
-    room.run(
-        "tc", "qdisc", "add", "dev", "lo", "root", "tbf", "rate", f"{megabits}mbit", "burst", "256kb", "latency", "50ms"
-    )
+    set_link_rate(room, _LOOPBACK, megabits)
     try:
         yield
     finally:
-        room.run("tc", "qdisc", "del", "dev", "lo", "root")
+        set_link_rate(room, _LOOPBACK)
 
 
 @contextmanager
@@ -137,6 +137,7 @@ class ClusterMachine(RealMachine[Storage]):
     """A file system in a room, with an archive."""
 
     def __init__(self, room: Room, mount_path: Path, system_text: str) -> None:
+        self._room = room
         self._mount_path = mount_path
         self._user = User(room, find_engine().path, room.folder)
         self._system_file = room.folder / "system.toml"
@@ -152,14 +153,14 @@ class ClusterMachine(RealMachine[Storage]):
         self._system_file.write_text(fill_rates(self._system_text, rates), encoding="utf-8")
 
     def _measure_rates(self, machine: DiagnosedMachine) -> dict[str, float]:
-        """Returns MB/s of one target when all are accessed, and of a network that does not limit them, and for small
-        requests their number in flight and their time in microseconds."""
+        """Returns MB/s of one target when all are accessed, and of the link of a host, and for small requests their
+        number in flight and their time in microseconds."""
         rates = {name: rate / 1e6 for name, rate in self._measure_experiment(_TRANSFERS, machine)[1].items()}
         tasks, small = self._measure_experiment(_SMALL_REQUESTS, machine)
         targets = len(machine.targets)
         return {
             **{name: rate / targets for name, rate in rates.items()},
-            "network": max(rates.values()),
+            "network": LINK_MEGABITS / 8,
             "depth": tasks,
             "request": compute_request_us(tasks, small["read"]),
         }
@@ -187,6 +188,9 @@ class ClusterMachine(RealMachine[Storage]):
             raise RuntimeError(f"{scaled.id}: {done}")
         return sorted(self._user.folder.glob("sonde-archive/2*/*"))[-1]
 
+    def measure_streams(self) -> list[Stream]:
+        return [measure_stream(self._room, (), (), ADDRESS)]
+
     def list_launch_arguments(self, task_count: int) -> list[str]:
         """Further arguments of `sonde run` for so many tasks."""
         return []
@@ -197,6 +201,7 @@ class CephMachine(ClusterMachine[StorageServer]):
 
     def __init__(self, room: Room) -> None:
         self._ceph = Ceph(room, _PLACEMENT_GROUPS)
+        set_link_rate(room, _LOOPBACK)
         system = fill_system_text("client", "storage", "osd.[0-3]", "osd", "ceph")
         super().__init__(room, self._ceph.mount_path, system)
 
@@ -210,6 +215,7 @@ class GlusterMachine(ClusterMachine[StorageServer]):
 
     def __init__(self, room: Room) -> None:
         self._gluster = Gluster(room)
+        set_link_rate(room, _LOOPBACK)
         # Requests without client caches reach the device, as volumes for virtual machines have it.
         self._gluster.gluster("volume", "set", "distribute", "performance.strict-o-direct", "on")
         self._gluster.gluster("volume", "set", "distribute", "network.remote-dio", "disable")
@@ -236,6 +242,9 @@ class NodeMachine(ClusterMachine[ClientNode]):
     def draw_storage(self, generator: random.Random) -> tuple[ClientNode, str]:
         node = self._nodes.get_node(generator.randrange(_NODE_COUNT))
         return node, node.name
+
+    def measure_streams(self) -> list[Stream]:
+        return self._nodes.measure_streams()
 
     def list_launch_arguments(self, task_count: int) -> list[str]:
         return self._nodes.list_launch_arguments(task_count)

@@ -11,8 +11,12 @@ from pathlib import Path
 
 from daemon_namespace import Room
 
+from real_streams import LINK_MEGABITS, Stream, measure_stream, set_link_rate
+
 _CPU_GROUPS = Path("/sys/fs/cgroup/cpu")
-_BRIDGE, _HEAD_ADDRESS = "br0", "10.94.0.100"
+_NODE_NETWORK = "10.94.0"
+_BRIDGE, _HEAD_ADDRESS = "br0", f"{_NODE_NETWORK}.100"
+_NODE_DEVICE = "e0"
 _PERIOD_US = 100_000
 # What the engine calls instead of ssh: `<script> [OPTION…] HOST COMMAND…`.
 _REMOTE_SHELL = """#!/bin/bash
@@ -36,14 +40,24 @@ class ClientNode:
     @contextmanager
     def limit_network(self, megabits: int) -> Iterator[None]:
         """Limits what the node sends and what it receives."""
-        limit = ("root", "tbf", "rate", f"{megabits}mbit", "burst", "256kb", "latency", "50ms")
-        self.room.run("tc", "-n", self.name, "qdisc", "add", "dev", "e0", *limit)
-        self.room.run("tc", "qdisc", "add", "dev", f"v{self.number}", *limit)
+        self.set_link_rate(megabits)
         try:
             yield
         finally:
-            self.room.run("tc", "-n", self.name, "qdisc", "del", "dev", "e0", "root")
-            self.room.run("tc", "qdisc", "del", "dev", f"v{self.number}", "root")
+            self.set_link_rate(LINK_MEGABITS)
+
+    def set_link_rate(self, megabits: int) -> None:
+        """Sets the rate at which the node sends and receives."""
+        set_link_rate(self.room, _NODE_DEVICE, megabits, self.name)
+        set_link_rate(self.room, f"v{self.number}", megabits)
+
+    def measure_streams(self) -> list[Stream]:
+        """Measures a stream from the node to the servers, and one back."""
+        node, servers = ("nsenter", f"--net=/run/netns/{self.name}"), ()
+        return [
+            measure_stream(self.room, node, servers, _HEAD_ADDRESS),
+            measure_stream(self.room, servers, node, f"{_NODE_NETWORK}.{self.number}"),
+        ]
 
     @contextmanager
     def limit_processors(self, percent: int) -> Iterator[None]:
@@ -84,7 +98,7 @@ class RoomNodes:
             (mounts / name).mkdir(parents=True)
             room.run("nsenter", f"--net=/run/netns/{name}", "ceph-fuse", str(mounts / name))
         hosts = room.folder / "hosts"
-        lines = [f"10.94.0.{number} {name}" for number, name in enumerate(self.names, 1)]
+        lines = [f"{_NODE_NETWORK}.{number} {name}" for number, name in enumerate(self.names, 1)]
         hosts.write_text("\n".join(["127.0.0.1 localhost", *lines]) + "\n", encoding="utf-8")
         room.run("mount", "--bind", str(hosts), "/etc/hosts")
         self._shell = room.folder / "remote-shell"
@@ -96,16 +110,22 @@ class RoomNodes:
     def _add_node(self, number: int, name: str) -> None:
         run = self._room.run
         run("ip", "netns", "add", name)
-        run("ip", "link", "add", "e0", "netns", name, "type", "veth", "peer", "name", f"v{number}")
+        run("ip", "link", "add", _NODE_DEVICE, "netns", name, "type", "veth", "peer", "name", f"v{number}")
         run("ip", "link", "set", f"v{number}", "master", _BRIDGE, "up")
-        for device in ("lo", "e0"):
+        for device in ("lo", _NODE_DEVICE):
             run("ip", "-n", name, "link", "set", device, "up")
-        run("ip", "-n", name, "address", "add", f"10.94.0.{number}/24", "dev", "e0")
+        run("ip", "-n", name, "address", "add", f"{_NODE_NETWORK}.{number}/24", "dev", _NODE_DEVICE)
         run("ip", "-n", name, "route", "add", "default", "via", _HEAD_ADDRESS)
+        self.get_node(number - 1).set_link_rate(LINK_MEGABITS)
 
     def get_node(self, position: int) -> ClientNode:
         name = self.names[position]
         return ClientNode(self._room, name, position + 1, Path(f"{self._group}-{name}"))
+
+    def measure_streams(self) -> list[Stream]:
+        """Measures streams between each node and the servers, one at a time."""
+        nodes = [self.get_node(position) for position in range(len(self.names))]
+        return [stream for node in nodes for stream in node.measure_streams()]
 
     def list_launch_arguments(self, task_count: int) -> list[str]:
         """Arguments of `sonde run` for so many tasks on all nodes."""

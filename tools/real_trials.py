@@ -17,10 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from machine_rest import measure_rest
+from real_streams import Stream, find_changed_stream
 from sonde.diagnose.diagnosis import DiagnosisStopRule, is_probable_enough, rank_hypotheses
 from sonde.diagnose.diagnosis_session import DiagnosisSession
 from sonde.diagnose.library import find_diagnosis_experiment
 from sonde.diagnose.stated_machine import UnsimulatedMachine
+from sonde.diagnose.stated_results import parse_stated_result
 
 Storage = TypeVar("Storage")
 _STOP_RULE = DiagnosisStopRule()
@@ -54,6 +57,7 @@ class RealMachine(ABC, Generic[Storage]):
         self.opened = diagnosis_session
         self._experiments = experiment_ids
         self._references: dict[str, list[Path]] = {}
+        self._healthy_streams: Sequence[Stream] = ()
 
     @abstractmethod
     def measure(self, experiment_id: str) -> Path:
@@ -63,8 +67,13 @@ class RealMachine(ABC, Generic[Storage]):
     def draw_storage(self, generator: random.Random) -> tuple[Storage, str]:
         """Draws where a fault is planted, and returns it with the name of the part."""
 
+    def measure_streams(self) -> Sequence[Stream]:
+        """Measures the network between clients and servers without storage; empty for a machine without a network."""
+        return ()
+
     def measure_baseline(self) -> None:
         """Measures each experiment on the healthy machine, the first time repeatedly."""
+        self._healthy_streams = self.measure_streams()
         for name in self._experiments:
             earlier = self._references.setdefault(name, [])
             earlier += [self.measure(name) for _ in range(1 if earlier else _FIRST_REFERENCES)]
@@ -76,14 +85,18 @@ class RealMachine(ABC, Generic[Storage]):
         strength = fault.draw_strength(generator)
         storage, part = self.draw_storage(generator)
         part = part if fault.has_part else ""
+        rest = measure_rest()
         with fault.plant(storage, strength):
             for name in self._experiments:
                 run, references = self.measure(name), self._references[name]
                 session.add_stored_run(find_diagnosis_experiment(name), run, references)
                 session.add_archive_runs(run, references[-1])
+            if streams := self.measure_streams():
+                _add_streams(session, streams, self._healthy_streams)
         first, second = rank_hypotheses(session.posterior)[:2]
         return {
             "planted": fault.name,
+            "rest": rest.describe(),
             "strength": f"{strength} {fault.unit}" if fault.unit else "",
             "planted_part": part,
             "answer": first.hypothesis.id,
@@ -96,6 +109,7 @@ class RealMachine(ABC, Generic[Storage]):
                 {
                     "id": item.experiment,
                     "rates": {name: round(value, 3) for name, value in item.runs[0].rates.items()},
+                    "answers": dict(item.runs[0].messages),
                     "parts": [
                         [*key, {name: round(value, 3) for name, value in values.items()}]
                         for key, values in item.runs[0].vectors.items()
@@ -106,6 +120,16 @@ class RealMachine(ABC, Generic[Storage]):
             "counters": dict(session.state.counters.observed),
             "changed_facts": list(session.state.environment.changed),
         }
+
+
+def _add_streams(session: DiagnosisSession, streams: Sequence[Stream], healthy_streams: Sequence[Stream]) -> None:
+    """Enters what a person would enter after measuring the network without storage."""
+    ratio, loses = find_changed_stream(streams, healthy_streams)
+    for experiment_id, text in (
+        ("network-alone", f"ratio={ratio}x"),
+        ("network-losses", f"retransmissions={'yes' if loses else 'no'}"),
+    ):
+        session.add_result(parse_stated_result(find_diagnosis_experiment(experiment_id), [text]), "streams")
 
 
 def make_trial_parser(description: str | None) -> argparse.ArgumentParser:
@@ -134,7 +158,8 @@ def run_trials(
         outcomes.append(outcome)
         verdict = "right" if outcome["is_right"] else "wrong"
         planted = " ".join(filter(None, (fault.name, outcome["planted_part"], outcome["strength"])))
-        print(f"{planted} -> {outcome['answer']} {outcome['part']} ({verdict})", file=sys.stderr, flush=True)
+        answer = f"{outcome['answer']} {outcome['part']}".strip()
+        print(f"{planted} -> {answer} ({verdict}); {outcome['rest']}", file=sys.stderr, flush=True)
         if options.out:
             with options.out.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(outcome) + "\n")

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether other programs and other virtual machines leave the processors alone, before a trial begins."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+_SAMPLE_S = 2.0
+# A machine is at rest below these shares of its processor time.
+_MAX_BUSY_FRACTION, _MAX_STOLEN_FRACTION = 0.25, 0.02
+
+
+@dataclass(frozen=True)
+class MachineRest:
+    """Shares of all processor time that programs used and that the hypervisor gave to others, and the load average."""
+
+    busy_fraction: float
+    stolen_fraction: float
+    load_average: float
+
+    @property
+    def is_at_rest(self) -> bool:
+        return self.busy_fraction < _MAX_BUSY_FRACTION and self.stolen_fraction < _MAX_STOLEN_FRACTION
+
+    def describe(self) -> str:
+        """Returns one phrase for the result of a trial."""
+        verdict = "the machine was at rest" if self.is_at_rest else "the machine was not at rest"
+        return (
+            f"{verdict}: {self.busy_fraction:.0%} busy, {self.stolen_fraction:.0%} stolen,"
+            f" load average {self.load_average:.1f}"
+        )
+
+
+def measure_rest(sample_s: float = _SAMPLE_S, proc_folder: Path = Path("/proc")) -> MachineRest:
+    """Reads the counters of the processors twice, and the load average."""
+    before = _read_times(proc_folder)
+    time.sleep(sample_s)
+    after = _read_times(proc_folder)
+    load = float((proc_folder / "loadavg").read_text(encoding="ascii").split()[0])
+    return compare_processor_times(before, after, load)
+
+
+def compare_processor_times(earlier: tuple[int, ...], later: tuple[int, ...], load_average: float) -> MachineRest:
+    """Compares two readings of the first eight columns of /proc/stat (proc(5)): user, nice, system, idle, iowait, irq,
+    softirq, steal."""
+    user, nice, system, idle, waiting, irq, softirq, stolen = (
+        after - before for before, after in zip(earlier, later, strict=True)
+    )
+    busy = user + nice + system + irq + softirq
+    total = max(1, busy + idle + waiting + stolen)
+    return MachineRest(busy / total, stolen / total, load_average)
+
+
+def _read_times(proc_folder: Path) -> tuple[int, ...]:
+    line = (proc_folder / "stat").read_text(encoding="ascii").splitlines()[0]
+    return tuple(int(text) for text in line.split()[1:9])

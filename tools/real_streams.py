@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -14,9 +15,9 @@ from daemon_namespace import Room
 # The link of each host. All targets of a healthy file system here together are nearly as fast.
 LINK_MEGABITS = 3000
 _SECONDS = 1.5
-# Segments sent again that count, at least in number and as a share of all; and how many times the share on the healthy
-# network. A stream that begins may fill a queue and lose a segment.
-_MIN_RETRANSMITTED, _MIN_RETRANSMITTED_FRACTION, _MIN_INCREASE = 5, 1e-3, 3.0
+# Segments sent again that count, as a share of all, and how many times the share on the healthy network. So many must
+# be more than chance: a stream that begins may fill a queue and lose a segment, and one that waits sends few segments.
+_MIN_RETRANSMITTED_FRACTION, _MIN_INCREASE, _MAX_CHANCE = 1e-3, 3.0, 0.01
 _RECEIVER = """import socket, sys, time
 with socket.create_server((sys.argv[1], 0)) as server:
     print(server.getsockname()[1], flush=True)
@@ -40,11 +41,20 @@ stream.close()
 """
 
 
+def _compute_poisson_tail(count: int, expected: float) -> float:
+    """Probability of at least so many events where `expected` are expected."""
+    term, fewer = math.exp(-expected), 0.0
+    for number in range(count):
+        fewer += term
+        term *= expected / (number + 1)
+    return max(0.0, 1.0 - fewer)
+
+
 def set_link_rate(room: Room, device: str, megabits: int = LINK_MEGABITS, namespace: str = "") -> None:
     """Sets the rate at which a network device of the room, or of a network namespace in it, sends."""
-    place = ("-n", namespace) if namespace else ()
+    namespace_option = ("-n", namespace) if namespace else ()
     shape = ("tbf", "rate", f"{megabits}mbit", "burst", "256kb", "latency", "50ms")
-    room.run("tc", *place, "qdisc", "replace", "dev", device, "root", *shape)
+    room.run("tc", *namespace_option, "qdisc", "replace", "dev", device, "root", *shape)
 
 
 @dataclass(frozen=True)
@@ -62,7 +72,9 @@ class Stream:
     def loses_more(self, earlier: Stream) -> bool:
         """Whether clearly more segments were sent again than in an earlier stream."""
         min_fraction = max(_MIN_RETRANSMITTED_FRACTION, _MIN_INCREASE * earlier.retransmitted_fraction)
-        return self.retransmitted_segments >= _MIN_RETRANSMITTED and self.retransmitted_fraction >= min_fraction
+        expected = min_fraction * self.sent_segments
+        chance = _compute_poisson_tail(self.retransmitted_segments, expected)
+        return self.retransmitted_fraction >= min_fraction and chance < _MAX_CHANCE
 
 
 def measure_stream(room: Room, sender: Sequence[str], receiver: Sequence[str], address: str) -> Stream:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from machine_rest import measure_rest
+from machine_idleness import measure_idleness
 from real_streams import Stream, find_changed_stream
 from sonde.diagnose.diagnosis import DiagnosisStopRule, is_probable_enough, rank_hypotheses
 from sonde.diagnose.diagnosis_session import DiagnosisSession
@@ -85,7 +85,7 @@ class RealMachine(ABC, Generic[Storage]):
         strength = fault.draw_strength(generator)
         storage, part = self.draw_storage(generator)
         part = part if fault.has_part else ""
-        rest = measure_rest()
+        idleness = measure_idleness()
         with fault.plant(storage, strength):
             for name in self._experiments:
                 run, references = self.measure(name), self._references[name]
@@ -96,7 +96,7 @@ class RealMachine(ABC, Generic[Storage]):
         first, second = rank_hypotheses(session.posterior)[:2]
         return {
             "planted": fault.name,
-            "rest": rest.describe(),
+            "idleness": idleness.describe(),
             "strength": f"{strength} {fault.unit}" if fault.unit else "",
             "planted_part": part,
             "answer": first.hypothesis.id,
@@ -159,7 +159,7 @@ def run_trials(
         verdict = "right" if outcome["is_right"] else "wrong"
         planted = " ".join(filter(None, (fault.name, outcome["planted_part"], outcome["strength"])))
         answer = f"{outcome['answer']} {outcome['part']}".strip()
-        print(f"{planted} -> {answer} ({verdict}); {outcome['rest']}", file=sys.stderr, flush=True)
+        print(f"{planted} -> {answer} ({verdict}); {outcome['idleness']}", file=sys.stderr, flush=True)
         if options.out:
             with options.out.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(outcome) + "\n")

@@ -13,7 +13,7 @@ from daemon_namespace import ADDRESS, NotStartedError, Room, lacking
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
-from machine_rest import compare_processor_times  # noqa: E402
+from machine_idleness import compare_processor_times  # noqa: E402
 from real_clusters import limit_network, lose_packets  # noqa: E402
 from real_streams import Stream, find_changed_stream, measure_stream, set_link_rate  # noqa: E402
 
@@ -61,6 +61,11 @@ def test_few_segments_sent_again_are_no_loss() -> None:
     assert Stream(10.0, 400, 6).loses_more(Stream(100.0, 4000, 0))
 
 
+def test_stalled_stream_that_sent_few_segments_has_losses() -> None:
+    """Lost segments that wait for timeouts, which double each time."""
+    assert Stream(1e6, 30, 3).loses_more(Stream(100.0, 10_000, 0))
+
+
 @pytest.mark.parametrize(
     ("later", "message"),
     [
@@ -69,5 +74,5 @@ def test_few_segments_sent_again_are_no_loss() -> None:
         ((100, 0, 100, 1100, 100, 0, 0, 10), "the machine was not at rest: 0% busy, 9% stolen, load average 0.5"),
     ],
 )
-def test_rest_of_the_machine_follows_from_processor_times(later: tuple[int, ...], message: str) -> None:
+def test_busy_or_stolen_processors_end_the_idleness(later: tuple[int, ...], message: str) -> None:
     assert compare_processor_times((100, 0, 100, 1000, 100, 0, 0, 0), later, 0.5).describe() == message

@@ -18,9 +18,10 @@ from sonde.diagnose.predictions import (
 )
 from sonde.stats.ranks import Floats
 
-# Error of the log rate of a stream that loses segments: it depends on the round-trip time and on congestion control
-# (Mathis et al., The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm, 1997). An assumption.
-_LOST_SEGMENTS_SD = 0.5
+# Mean and error of the log rate of a stream that loses segments. By the equation of RFC 5348, section 3.1, losses of
+# 0.5 % to 3 % leave between all and a thousandth of the rate of a fast network: it depends on the size of segments, the
+# round-trip time, and timeouts of 0.2 s.
+_LOST_SEGMENTS_MEAN, _LOST_SEGMENTS_SD = -3.0, 2.5
 
 
 def predict_fault_in_contrast(
@@ -40,14 +41,15 @@ def predict_fault_in_contrast(
             elif like is not None:
                 mean, sd = like.rates.get(phase.like.partition(".")[2], (mean, sd))
             sd = np.sqrt(sd**2 + CAUSE_SD**2)
-            if is_stream(phase) and "retransmissions" in hypothesis.counters:
-                sd = np.hypot(sd, _LOST_SEGMENTS_SD)
         rates[phase.id] = mean, sd
     return Prediction(rates)
 
 
 def _predict_stream(hypothesis: Hypothesis, phase: MeasuredPhase) -> tuple[Floats, Floats] | None:
-    """Change of the rate of a stream, with its error; None where storage or other faults determine the rate."""
+    """Change of the rate of a stream, with its error; None for faults that change it as they change files."""
+    if is_stream(phase) and "retransmissions" in hypothesis.counters:
+        strengths = count_strengths(hypothesis)
+        return np.full(strengths, _LOST_SEGMENTS_MEAN), np.full(strengths, _LOST_SEGMENTS_SD)
     if not is_stream(phase) or "" in hypothesis.strength_grid.amounts:
         return None
     changes = [compute_stream_change(hypothesis.fault, str(amount)) for amount in interpolate_amounts(hypothesis)]

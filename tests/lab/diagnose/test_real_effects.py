@@ -171,7 +171,7 @@ def test_peers_that_wait_for_a_slow_node_are_explained(model: DiagnosisModel) ->
     assert not check_runs_against_hypothesis(model, posterior, [result], index).is_contradicted
 
 
-def test_peers_that_wait_for_nobody_are_no_slow_node(model: DiagnosisModel) -> None:
+def test_two_slow_nodes_without_shared_files_are_not_one_fault(model: DiagnosisModel) -> None:
     """n2 and n4 do not share files, so one does not wait for the other."""
     result = make_names_result_of_waiting_peers()
     parts = {

@@ -13,7 +13,7 @@ _MAX_BUSY_FRACTION, _MAX_STOLEN_FRACTION = 0.25, 0.02
 
 
 @dataclass(frozen=True)
-class MachineRest:
+class MachineIdleness:
     """Shares of all processor time that programs used and that the hypervisor gave to others, and the load average."""
 
     busy_fraction: float
@@ -33,7 +33,7 @@ class MachineRest:
         )
 
 
-def measure_rest(sample_s: float = _SAMPLE_S, proc_folder: Path = Path("/proc")) -> MachineRest:
+def measure_idleness(sample_s: float = _SAMPLE_S, proc_folder: Path = Path("/proc")) -> MachineIdleness:
     """Reads the counters of the processors twice, and the load average."""
     before = _read_times(proc_folder)
     time.sleep(sample_s)
@@ -42,7 +42,7 @@ def measure_rest(sample_s: float = _SAMPLE_S, proc_folder: Path = Path("/proc"))
     return compare_processor_times(before, after, load)
 
 
-def compare_processor_times(earlier: tuple[int, ...], later: tuple[int, ...], load_average: float) -> MachineRest:
+def compare_processor_times(earlier: tuple[int, ...], later: tuple[int, ...], load_average: float) -> MachineIdleness:
     """Compares two readings of the first eight columns of /proc/stat (proc(5)): user, nice, system, idle, iowait, irq,
     softirq, steal."""
     user, nice, system, idle, waiting, irq, softirq, stolen = (
@@ -50,7 +50,7 @@ def compare_processor_times(earlier: tuple[int, ...], later: tuple[int, ...], lo
     )
     busy = user + nice + system + irq + softirq
     total = max(1, busy + idle + waiting + stolen)
-    return MachineRest(busy / total, stolen / total, load_average)
+    return MachineIdleness(busy / total, stolen / total, load_average)
 
 
 def _read_times(proc_folder: Path) -> tuple[int, ...]:

@@ -26,6 +26,7 @@ from sonde.design.routes.check_routes import find_route_faults, list_attributes_
 from sonde.design.routes.check_rules import find_rule_faults, find_table_faults
 from sonde.design.routes.check_settings import find_setting_faults
 from sonde.design.routes.check_written import list_options_not_compared
+from sonde.design.routes.consequences import drop_consequences
 from sonde.design.routes.fabric import Fabric
 from sonde.design.routes.faults import RouteCheck, RouteFault, list_unknown
 from sonde.design.routes.host_tables import AddressDetails, HostTables
@@ -79,7 +80,7 @@ def check_host_routes(
         fault
         if fault.location in host_tables.unapplied_settings
         else replace(fault, location=escape_dots_in_device_names(fault.location, host_tables.devices))
-        for fault in _drop_repeated_faults(all_faults)
+        for fault in drop_consequences(tuple(_drop_repeated_faults(all_faults)), host_tables)
         if not (has_both_sides and fault.kind == OTHER_ORDER)  # the routes of both sides have been compared
     )
     class_name = views[0].host_class.name if views else None

@@ -9,7 +9,14 @@ from dataclasses import replace
 from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.fabric import Fabric, FabricRouter, FabricSide
 from sonde.design.routes.faults import RouteFault
-from sonde.design.routes.firewall_rules import Firewall, FirewallRule, find_packet_fate, find_translation, list_packets
+from sonde.design.routes.firewall_rules import (
+    Firewall,
+    FirewallRule,
+    ForwardedPacket,
+    find_packet_fate,
+    find_translation,
+    list_packets,
+)
 from sonde.design.routes.host_tables import HostTables
 
 
@@ -29,7 +36,7 @@ def find_firewall_faults(
         faults = list[RouteFault]()
         for source, destination, input_device, output_device in directions:
             yield CheckedItem("the firewall of a router", f"{source.network} to {destination.network}")
-            faults += _check_direction(firewall, source, destination, input_device, output_device)
+            faults += _check_direction(fabric, firewall, source, destination, (input_device, output_device))
         yield from _join_directions(faults, fabric)
 
 
@@ -46,8 +53,9 @@ def _join_directions(faults: Sequence[RouteFault], fabric: Fabric) -> Iterator[R
 
 
 def _check_direction(
-    firewall: Firewall, source: FabricSide, destination: FabricSide, input_device: str, output_device: str
+    fabric: Fabric, firewall: Firewall, source: FabricSide, destination: FabricSide, devices: tuple[str, str]
 ) -> Iterator[RouteFault]:
+    input_device, output_device = devices
     packets = list_packets(_list_addresses(source), _list_addresses(destination), input_device, output_device)
     for packet in packets:
         fate = find_packet_fate(firewall, packet)
@@ -61,6 +69,7 @@ def _check_direction(
                 f"{accept} (chain FORWARD), and in the files of the firewall",
             )  # fmt: skip
             continue
+        yield from _check_moved_connections(firewall, packet, connections, len(fabric.routers))
         errors = find_packet_fate(firewall, replace(packet, protocol="icmp"))
         is_dropped = errors.is_accepted is False and not errors.may_be_accepted
         if fate.is_accepted and is_dropped and firewall.version == 4:
@@ -78,6 +87,25 @@ def _check_direction(
                 " only, exports do not match, and all of these connections end when it fails",
                 f"take {source.network} out of the rule, as by ! -d {', '.join(destination.ranges)}",
             )  # fmt: skip
+
+
+def _check_moved_connections(
+    firewall: Firewall, packet: ForwardedPacket, connections: str, router_count: int
+) -> Iterator[RouteFault]:
+    """A chain that accepts connections by their first packet only: those that another router carried before have none
+    to show. Packets that no connection tracking sees may pass by a state of theirs."""
+    fate = find_packet_fate(firewall, replace(packet, is_opening=False))
+    if router_count < 2 or fate.is_accepted is not False or fate.may_be_accepted:
+        return
+    if any("UNTRACKED" in rule.states.upper() and rule.target == "ACCEPT" for rule in firewall.rules):
+        return
+    yield RouteFault(
+        "moved connections dropped", _get_origin(fate.rule),
+        f"{connections} that another router carried before (fail-over) are dropped by {_describe_rule(fate.rule)}: this"
+        " router accepts new connections by their first packet (SYN) only, and has not seen it",
+        f"accept TCP from {packet.input_device} to {packet.output_device} without regard to SYN and state, or share the"
+        " states of connections among the routers (conntrackd)",
+    )  # fmt: skip
 
 
 def _list_addresses(side: FabricSide) -> list[str]:

@@ -18,7 +18,6 @@ _MIB = 1 << 20
 _MIN_ENOUGH_RETRIES = 5
 _FEW_PAGES = 1 << 12
 _FEW_HOPS = 8
-_LONG_REACHABLE_MS = 300_000
 _PORT_FIELDS = 0x0030  # FIB_MULTIPATH_HASH_FIELD_SRC_PORT and _DST_PORT
 _FEW_CONNECTIONS = 1 << 16
 # A table of connections that is fuller drops packets at the next burst.
@@ -94,7 +93,7 @@ def find_connection_limits(host_view: HostView, settings: Mapping[str, str]) -> 
 
 
 def _check_hops_and_times(host_view: HostView, settings: Mapping[str, str]) -> Iterator[RouteFault]:
-    """How far packets go, how long a dead router is believed to be alive, and what a custom hash uses."""
+    """How far packets go, and what a custom hash uses."""
     device, version = host_view.host_class.device, host_view.fabric.version
     names = ["net.ipv4.ip_default_ttl"] if version == 4 else [
         f"net.ipv6.conf.{each}.hop_limit" for each in ("all", device)
@@ -106,14 +105,6 @@ def _check_hops_and_times(host_view: HostView, settings: Mapping[str, str]) -> I
                 "packets end early", f"{name} = {hops}",
                 f"packets of this host pass {max(0, hops - 1)} routers at most, then they are dropped", "set it to 64",
             )  # fmt: skip
-    name = f"net.ipv{version}.neigh.{device}.base_reachable_time_ms"
-    time_ms = _parse_number_or_none(settings.get(name))
-    if time_ms is not None and time_ms > _LONG_REACHABLE_MS:
-        yield RouteFault(
-            "dead routers are noticed late", f"{name} = {time_ms}",
-            f"a router that answered once is believed to be reachable for about {time_ms // 1000} s",
-            "set it to 30000",
-        )  # fmt: skip
     fields = f"net.ipv{version}.fib_multipath_hash_fields"
     bits = settings.get(fields, "")
     is_custom = settings.get(f"net.ipv{version}.fib_multipath_hash_policy") == "3"

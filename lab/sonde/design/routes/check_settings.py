@@ -17,6 +17,7 @@ from sonde.design.routes.kernel_lookup import find_kernel_route
 from sonde.design.routes.kernel_settings import (
     add_kernel_release,
     audit_settings,
+    is_option_stated,
     list_audited_settings,
     list_missing_kernel_options,
 )
@@ -36,9 +37,11 @@ def find_setting_faults(host_view: HostView, host_tables: HostTables) -> Iterato
         mtu = host_view.own_side.mtu
         is_large = host_view.host_class.device.startswith("ib") and mtu is not None and mtu > LARGEST_DATAGRAM_MTU
         for name, feature in list_missing_kernel_options(host_tables.options, host_view.fabric.version, is_large):
-            yield RouteFault(
-                "kernel option missing", name, f"the kernel lacks it: {feature} will not work", f"build with {name}=y"
-            )
+            if is_option_stated(name, host_tables.options):
+                yield RouteFault(
+                    "kernel option missing", name, f"the kernel lacks it: {feature} will not work",
+                    f"build with {name}=y",
+                )  # fmt: skip
     if host_tables.settings is None:
         return
     yield from check_setting_names(host_tables)

@@ -40,6 +40,7 @@ class FirewallRule:
     states: str = ""
     target: str = ""
     is_partial: bool = False
+    flags: str = ""  # of TCP that it selects: "syn", "not syn", or "" for all
 
 
 @dataclass(frozen=True)
@@ -54,13 +55,15 @@ class Firewall:
 
 @dataclass(frozen=True)
 class ForwardedPacket:
-    """The first packet of a connection."""
+    """The first packet that a router sees of a connection: its SYN, or a later one where another router has carried
+    the connection before (`is_opening`)."""
 
     source: str
     destination: str
     input_device: str
     output_device: str
     protocol: str = "tcp"
+    is_opening: bool = True
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,11 @@ def _parse_rule(table: str, line: str, origin: str) -> FirewallRule:
         if token in _VALUED_OPTIONS and tokens[position - 1] != "!":
             values[_VALUED_OPTIONS[token]] = argument
             position += 2
+        elif token == "--syn":
+            values["flags"] = "not syn" if tokens[position - 1] == "!" else "syn"
+            position += 1
+        elif token == "!" and argument == "--syn":
+            position += 1
         elif token in _HARMLESS_OPTIONS:
             is_partial |= token == _MATCH_OPTION and argument not in _HARMLESS_MATCHES
             position += 1 + _HARMLESS_OPTIONS[token]
@@ -147,6 +155,7 @@ def _matches(rule: FirewallRule, packet: ForwardedPacket) -> bool:
     states = rule.states.split(",") if rule.states else ["NEW"]
     return (
         "NEW" in states
+        and rule.flags in ("", "syn" if packet.is_opening else "not syn")
         and (rule.protocol in ("", "all") or packet.protocol in rule.protocol.split(","))
         and _is_device(rule.input_device, packet.input_device)
         and _is_device(rule.output_device, packet.output_device)

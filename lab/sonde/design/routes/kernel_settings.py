@@ -48,8 +48,8 @@ def _parse_integers(setting_value: str) -> list[int]:
 
 # Kernel options of congestion controls whose names differ from those of the settings.
 _OPTION_NAMES = {"highspeed": "HSTCP"}
-# An option that every configuration of a kernel with TCP has, so that the file is no selection.
-_TCP_OPTION = "CONFIG_INET"
+# A configuration with fewer options is an excerpt: that of the smallest kernel with TCP has more.
+_OPTIONS_OF_SMALLEST_KERNEL = 300
 # Settings that name a part of the kernel, and the beginnings of the kernel options of those parts.
 _CONGESTION_SETTING = "net.ipv4.tcp_congestion_control"
 _OPTION_PREFIXES = {_CONGESTION_SETTING: "CONFIG_TCP_CONG_", "net.core.default_qdisc": "CONFIG_NET_SCH_"}
@@ -200,10 +200,10 @@ def _check_kernel_part(
     name: str, setting_value: str, kernel_options: Mapping[str, str]
 ) -> tuple[SettingState, str, str] | None:
     """A setting that names a part of the kernel (congestion control, queue) which this kernel was built without."""
-    if name not in _OPTION_PREFIXES or _TCP_OPTION not in kernel_options or setting_value in _ALWAYS_PRESENT:
+    if name not in _OPTION_PREFIXES or setting_value in _ALWAYS_PRESENT:
         return None
     option = _find_option_name(name, setting_value)
-    if kernel_options.get(option, "n") != "n":
+    if kernel_options.get(option, "n") != "n" or not is_option_stated(option, kernel_options):
         return None
     return (
         "wrong",
@@ -232,6 +232,11 @@ def select_valid_settings(settings: Mapping[str, str]) -> dict[str, str]:
     """The sysctls of a site that a plan applies: all but those that are gone, without effect or wrong."""
     refused = {finding.name for finding in audit_settings(settings) if finding.state != "risky"}
     return {name: value for name, value in settings.items() if name not in refused}
+
+
+def is_option_stated(option: str, kernel_options: Mapping[str, str]) -> bool:
+    """Whether a kernel configuration decides about an option: an excerpt does not by omission."""
+    return option in kernel_options or len(kernel_options) >= _OPTIONS_OF_SMALLEST_KERNEL
 
 
 def list_missing_kernel_options(

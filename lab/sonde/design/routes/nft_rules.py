@@ -19,6 +19,10 @@ _SELECTORS = {
 }  # fmt: skip
 # Values are single ones or sets in braces, without ranges, maps and names of sets (@), which are not evaluated.
 _SELECTOR_PATTERN = re.compile(rf"^({'|'.join(_SELECTORS)}) (?!vmap)(?:\{{([^}}@-]*)\}}|([^\s@!<>{{-]+))(?=\s|$)\s*")
+# TCP flags that only the first packet of a connection has, or that only it lacks.
+_FLAGS_PATTERN = re.compile(
+    r"^tcp flags (?:& \((?=[^)]*\bsyn\b)(?=[^)]*\back\b)[a-z| ]+\) (==|!=) )?(syn)(?: / [a-z,]+)?(?=\s|$)\s*"
+)
 _COUNTER_PATTERN = re.compile(r"^counter(?: packets \d+ bytes \d+)?\s*")
 _TARGET_PATTERN = re.compile(r"^(?:(accept|drop|reject|return|masquerade|snat)\b|(?:jump|goto) (\S+))")
 _FAMILIES = {"ip": (4,), "ip6": (6,), "inet": (4, 6)}
@@ -71,7 +75,9 @@ def _make_firewalls(
 
 def _parse_rule(table: str, chain: str, rule_text: str, origin: str) -> FirewallRule:
     values, text = dict[str, str](), rule_text
-    while match := _SELECTOR_PATTERN.match(text) or _COUNTER_PATTERN.match(text):
+    while match := _SELECTOR_PATTERN.match(text) or _FLAGS_PATTERN.match(text) or _COUNTER_PATTERN.match(text):
+        if match.re is _FLAGS_PATTERN:
+            values |= {"flags": "not syn" if match[1] == "!=" else "syn", "protocol": "tcp"}
         if match.re is _SELECTOR_PATTERN:
             items = re.split(r"\s*,\s*", (match[2] if match[2] is not None else match[3]).strip())
             values[_SELECTORS[match[1]]] = ",".join(item.strip('"').replace("*", "+") for item in items)

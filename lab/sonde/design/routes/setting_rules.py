@@ -123,9 +123,9 @@ RULES: Sequence[SettingRule] = (
     SettingRule(
         "net.FAMILY.neigh.DEVICE.base_reachable_time_ms",
         "dead routers are noticed late",
-        "a router that answered once is used without a question for about so many milliseconds",
+        "a router that answered once counts as reachable for about so many milliseconds, dead or not",
         "set it to 30000",
-        most=600_000,
+        most=300_000,
     ),
     SettingRule(
         "net.FAMILY.neigh.DEVICE.delay_first_probe_time",

@@ -215,7 +215,7 @@ def test_fault_in_a_good_plan_is_detected(fault_kind: str, edit: Edit) -> None:
 @pytest.mark.parametrize(
     ("fault_kind", "host_tables"),
     [
-        ("kernel option missing", HostTables(options={"CONFIG_IP_ADVANCED_ROUTER": "y"})),
+        ("kernel option missing", HostTables(options={"CONFIG_IP_MULTIPLE_TABLES": "n"})),
         ("MTU mismatch", HostTables(mtus={"eth0": 1500})),
         ("hash by address only", HostTables(settings={"net.ipv4.fib_multipath_hash_policy": "0"})),
         ("strict reverse path", HostTables(settings={"net.ipv4.conf.eth0.rp_filter": "1"})),

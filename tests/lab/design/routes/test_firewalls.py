@@ -175,3 +175,38 @@ def test_nft_between_both_networks_is_judged(
 def test_nft_rules_that_select_by_more_decide_nothing(tmp_path: Path, rule: str) -> None:
     text = NFT.replace("counter packets 17 bytes 1020 jump site", f"{rule}\n\t\tip6 saddr fd00::/16 accept")
     assert check_outputs(tmp_path, OUTPUTS | {"nft": text}, "gw2").faults == ()
+
+
+SYN_RULES = (
+    "tcp flags & (fin | syn | rst | ack) == syn ct state new accept",
+    "tcp flags & (fin|syn|rst|ack) == syn accept",
+    "tcp flags syn / fin,syn,rst,ack accept",
+    "tcp flags & (fin | syn | rst | ack) != syn ct state new drop\n\t\taccept",
+)
+
+
+@pytest.mark.parametrize("rule", SYN_RULES)
+def test_nft_that_needs_the_first_packet_is_reported(tmp_path: Path, rule: str) -> None:
+    text = NFT.replace("counter packets 17 bytes 1020 jump site", f"{rule}\n\t\tmeta l4proto {{ icmp, icmpv6 }} accept")
+    faults = check_outputs(tmp_path, OUTPUTS | {"nft": text}, "gw2").faults
+    assert {fault.kind for fault in faults} == {"moved connections dropped"}
+    assert faults[0].problem.startswith("connections between hsn and storage-net that another router carried before")
+
+
+@pytest.mark.parametrize(
+    "rule", ["-A FORWARD -p tcp --syn -j ACCEPT", "-A FORWARD -p tcp ! --syn -j DROP\n-A FORWARD -j ACCEPT"]
+)
+def test_iptables_that_needs_the_first_packet_is_reported(tmp_path: Path, rule: str) -> None:
+    text = FIREWALL.replace("-A FORWARD -j DOCKER-USER", f"{rule}\n-A FORWARD -p icmp -j ACCEPT")
+    text = "".join(line + "\n" for line in text.splitlines() if not line.startswith("-A SITE"))
+    (fault,) = check_outputs(tmp_path, OUTPUTS | {"iptables": text}, "gw2").faults
+    assert fault.kind == "moved connections dropped"
+
+
+@pytest.mark.parametrize("line", ["tcp flags syn tcp dport 22 accept", "ct state untracked accept"])
+def test_rule_for_later_packets_is_no_fault(tmp_path: Path, line: str) -> None:
+    rules = f"{line}\n\t\t{SYN_RULES[0]}\n\t\tmeta l4proto {{ icmp, icmpv6 }} accept"
+    if "untracked" not in line:
+        rules += "\n\t\taccept"
+    text = NFT.replace("counter packets 17 bytes 1020 jump site", rules)
+    assert check_outputs(tmp_path, OUTPUTS | {"nft": text}, "gw2").faults == ()

@@ -75,11 +75,26 @@ def test_part_of_the_kernel_that_is_absent_is_no_module(
     cumulus: Fabric, setting: str, option: str, state: str, expected_kinds: set[str]
 ) -> None:
     name, _, value = setting.partition(" = ")
-    options = dict.fromkeys(("CONFIG_INET", *REQUIRED_OPTIONS), "y") | {f"CONFIG_{option}": state}
+    drivers = {f"CONFIG_DRIVER_{number}": "m" for number in range(300)}  # a configuration that is complete
+    options = drivers | dict.fromkeys(REQUIRED_OPTIONS, "y") | {f"CONFIG_{option}": state}
     tables = HostTables(settings={name: value}, options=options)
     faults = check_host_routes([cumulus], "compute", tables).faults
     assert {fault.kind for fault in faults} == expected_kinds
     assert all(("is not in this kernel" in fault.problem) == (fault.kind == "setting wrong") for fault in faults)
+
+
+def test_kernel_excerpt_decides_by_its_lines_only(cumulus: Fabric) -> None:
+    settings = {"net.ipv4.tcp_congestion_control": "htcp"}
+    for options, kinds in (
+        ({"CONFIG_INET": "y"}, []),
+        ({"CONFIG_INET": "y", "CONFIG_TCP_CONG_HTCP": "n"}, ["setting wrong"]),
+        ({"CONFIG_INET": "y", "CONFIG_IP_MULTIPLE_TABLES": "n"}, ["kernel option missing"]),
+        ({f"CONFIG_DRIVER_{number}": "m" for number in range(400)},
+         [*["kernel option missing"] * len(REQUIRED_OPTIONS), "setting wrong"]),
+    ):  # fmt: skip
+        tables = HostTables(settings=settings, options=options)
+        faults = check_host_routes([cumulus], "compute", tables).faults
+        assert [fault.kind for fault in faults if fault.kind != "setting risky"] == kinds
 
 
 def test_options_of_the_kernel_count_for_files_too(tmp_path: Path) -> None:

@@ -179,6 +179,9 @@ def _compare_pool_log(
     absent = [path for path in planned if path not in present] if None not in answers else []
     odd = [drive.name for drive, paths in zip(drives, answers, strict=True) if paths == []]
     is_single = len(drives) == 1 and max((len(paths) for paths in planned_vdevs), default=1) > 1
+    is_mirror_split = max((len(paths) for paths in planned_vdevs), default=1) > 1 and not all(
+        drive.parent for drive in drives
+    )
     cost = "synchronous writes wait for the drives of the data, or for another device than planned"
     if planned and not drives:
         problem, remedy = (
@@ -192,6 +195,13 @@ def _compare_pool_log(
         problem = f"its log is {names} alone; planned is {planned_text}"
         cost = "when it fails with a crash of the server, acknowledged writes are lost"
         remedy = f"zpool attach {pool.location} {names} {' '.join(absent) or 'and the other planned device'}"
+    elif is_mirror_split and not odd and not absent:
+        problem = f"its log is on {names} without a mirror; planned is {planned_text}"
+        cost = "when one of them fails with a crash of the server, acknowledged writes are lost"
+        remedy = (
+            f"zpool remove {pool.location} {drives[-1].name}, then zpool attach {pool.location} {drives[0].name}"
+            f" {drives[-1].name}"
+        )
     elif odd or absent:
         problem = f"its log is on {names}; planned is {planned_text}"
         remedy = "zpool add the planned log, then zpool remove the other one"

@@ -292,6 +292,7 @@ def _check_status(pool: ObservedFileSystem) -> Iterator[LayoutFault | CheckedIte
         yield CheckedItem("status", pool.location)
     is_named = (
         counts_errors
+        or bool(pool.facts.get("data_errors"))
         or pool.facts.get("scan", "scrub") != "scrub"
         or any(_BLOCK_SIZES_PATTERN.search(vdev.note) for vdev in pool.vdevs)
     )

@@ -166,6 +166,21 @@ def test_log_of_a_pool_is_compared_with_the_plan(drives: tuple[int, ...], proble
     assert "the planned log of a pool" in {item.subject for item in faults.checked_items}
 
 
+def test_log_devices_without_their_mirror_are_reported() -> None:
+    log = "\tlogs\n" + print_drive(1, 7) + print_drive(1, 8)
+    (fault,) = check_pool(print_pool(print_raidz() + log), "", describe_pool_with_log()).faults
+    assert "phy8-lun-0 without a mirror; planned is mirror of" in fault.problem
+    assert "zpool remove scratch pci-0000:3b:00.0-sas-phy8-lun-0, then zpool attach scratch" in fault.remedy
+
+
+def test_status_of_lost_files_is_one_fault() -> None:
+    status = "status: One or more devices has experienced an error resulting in data\n\tcorruption.\nconfig:"
+    files = "errors: Permanent errors have been detected in the following files:\n\n        /scratch/run 7.h5\n"
+    pool = print_pool(print_raidz()).replace("errors: No known data errors\n", files).replace("config:", status)
+    (fault,) = check_pool(pool).faults
+    assert (fault.kind, fault.problem) == ("data lost", "1 data error could not be repaired")
+
+
 def test_log_that_the_plan_lacks_is_reported() -> None:
     (fault,) = check_pool(print_pool(print_raidz() + print_log(7, 8))).faults
     assert "the plan has none" in fault.problem

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.check_fstab_sources import list_named_devices
+from sonde.design.layout.check_quotas import find_quota_differences
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import FstabEntry, ObservedDisk, ObservedFileSystem, ObservedStorage
 
@@ -34,6 +35,7 @@ def find_mount_differences(observed_storage: ObservedStorage) -> Iterator[Layout
     """Clients of Lustre that are mounted in another way than by fstab, and devices in options of fstab that are other
     ones or have names that change."""
     yield from _compare_target_lines(observed_storage)
+    yield from find_quota_differences(observed_storage)
     mounts = {each.location: each for each in observed_storage.file_systems if each.options}
     for entry in observed_storage.fstab if mounts else ():
         mount = mounts.get(entry.mount_point)

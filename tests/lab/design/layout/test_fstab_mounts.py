@@ -86,3 +86,16 @@ def test_target_without_noauto_differs_from_its_peers(automatic: tuple[int, ...]
                     for number, option in options.items())  # fmt: skip
     faults = find_faults(lines, None, kinds=("target mounted at a start",))
     assert [fault.location for fault in faults] == locations
+
+
+@pytest.mark.parametrize(("planned", "mounted", "kind", "text"), [
+    ("noatime,uquota,pquota", "noatime,noquota", "mount differs from fstab", "without quotas of projects and users"),
+    ("noatime,uquota,pquota", "noatime,usrquota", "mount differs from fstab", "without quotas of projects; fstab"),
+    ("noatime", "noatime,usrquota,prjquota", "fstab differs from the mount", "with quotas of projects and users"),
+    ("noatime,quota,gquota", "noatime,usrquota,grpquota", "", ""), ("noatime", "noatime,noquota", "", ""),
+])  # fmt: skip
+def test_quotas_of_fstab_are_compared(planned: str, mounted: str, kind: str, text: str) -> None:
+    mount = {"target": "/data", "source": "/dev/sdb", "fstype": "xfs", "options": f"rw,{mounted}"}
+    faults = find_faults(f"LABEL=data /data xfs {planned} 0 0\n", mount)
+    assert [(fault.kind, fault.location) for fault in faults] == [(kind, "/data")] * bool(kind)
+    assert all(text in fault.problem for fault in faults)

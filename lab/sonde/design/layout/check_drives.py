@@ -4,6 +4,7 @@ order of parity."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from sonde.design.checked_items import CheckedItem
@@ -13,6 +14,12 @@ from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage
 
 # File systems that write to zones in sequence themselves.
 _ZONE_FILE_SYSTEMS = ("btrfs", "f2fs", "zonefs", "xfs-zoned")
+# Models with shingled tracks that show no zones, as their vendors list them (Seagate Archive, Barracuda and mobile
+# drives; WD Red, Blue and Black; Toshiba P300 and L200).
+_HIDDEN_ZONES_PATTERN = re.compile(
+    r"(?<![A-Za-z0-9])(?:ST[568]000AS00\d\d|ST8000DM004|ST6000DM003|ST5000DM000|ST4000DM004|ST3000DM007|ST2000DM008"
+    r"|ST5000LM000|ST4000LM024|WD[2346]0EFAX|WD[26]0EZAZ|HDWD2[46]0|MQ04ABD200)"
+)
 # Without a limit a rotating drive may repeat a read for this time.
 _LONGEST_RECOVERY_S = 180
 _REDUNDANT_LEVELS = ("raid1", "raid4", "raid5", "raid6", "raid10")
@@ -23,6 +30,8 @@ def find_drive_faults(observed_storage: ObservedStorage) -> Iterator[LayoutFault
     for disk in observed_storage.disks.values():
         if disk.settings.get("zoned") or disk.queue.get("zoned"):
             yield from _check_zones(observed_storage, disk)
+        if disk.kind == "disk" and _HIDDEN_ZONES_PATTERN.search(disk.settings.get("model", "")):
+            yield from _check_hidden_zones(observed_storage, disk)
         if disk.settings.get("data_offset") or disk.settings.get("bad_blocks"):
             yield from _check_bad_blocks(disk)
         if disk.kind == "md":
@@ -63,6 +72,17 @@ def _check_zones(observed_storage: ObservedStorage, disk: ObservedDisk) -> Itera
         "zoned drive", disk.name, f"it is a zoned drive ({zones}), and {use}", cost,
         "replace it by a conventional drive (CMR)", ("zoned",),
     )  # fmt: skip
+
+
+def _check_hidden_zones(observed_storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault]:
+    """A model that writes overlapping tracks (SMR) and does not tell the kernel so."""
+    model, use = disk.settings["model"].strip(), _describe_use(observed_storage, disk)
+    if use:
+        yield LayoutFault(
+            "zoned drive", disk.name, f"{model} writes overlapping tracks (SMR, managed by the drive), and {use}",
+            "random writes and rebuilds fill its cache, then each waits for seconds: it may be taken for failed",
+            "replace it by a conventional drive (CMR)", ("zoned",),
+        )  # fmt: skip
 
 
 def _describe_use(observed_storage: ObservedStorage, disk: ObservedDisk) -> str:

@@ -14,6 +14,8 @@ from sonde.design.layout.live.observations import ObservedFileSystem
 from sonde.model.units import format_bytes
 
 _MIN_FULL_PERCENT = 90
+# The number of inodes of XFS falls with its free space: only that of one without any is close to the used ones.
+_MOST_XFS_PERCENT = 95
 # With fewer used inodes the mean size of a file says little.
 _MIN_FILES = 10_000
 _MIN_PEERS = 3
@@ -39,6 +41,12 @@ def find_inode_faults(file_systems: Sequence[ObservedFileSystem]) -> Iterator[La
             yield LayoutFault(
                 "too full", each.location, f"{percent} % of its inodes are used",
                 "creates fail although there is space", "remove files, or make it with more inodes (mke2fs -i)",
+            )  # fmt: skip
+        if each.kind == "xfs" and percent > _MOST_XFS_PERCENT:
+            yield LayoutFault(
+                "too full", each.location, f"{percent} % of the inodes that it may have are used",
+                "creates fail, also where there is space for large files: XFS takes inodes from free space, up to"
+                " imaxpct of it", "remove files, or xfs_growfs -m with a larger imaxpct (xfs_info) if space is free",
             )  # fmt: skip
         if each.kind == "lustre" and "-MDT" in each.location:
             yield from _check_metadata_target(each, int(total))

@@ -99,6 +99,12 @@ def _check_array_spares(observed_storage: ObservedStorage, array: ObservedDisk) 
                 "slow spare", array.name, f"spare {name} is a rotating drive, the members are flash",
                 "when it takes over, the array is as slow as this drive", "add a spare of flash, and remove this one",
             )  # fmt: skip
+        if name in observed_storage.disks and observed_storage.disks[name].flash and flash == {False}:
+            yield LayoutFault(
+                "spare of another kind", array.name, f"spare {name} is flash, the members are rotating drives",
+                "when it takes over, flash does the work of a rotating drive, and the array is of two kinds",
+                "add a spare of the kind of the members, and use the flash drive elsewhere",
+            )  # fmt: skip
         if size is None or not sizes:
             continue
         yield CheckedItem("the size of a spare", name)

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.check_array_devices import find_excluded_members
 from sonde.design.layout.check_inactive_arrays import find_inactive_arrays, normalize_uuid
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.joining import read_identity
@@ -27,6 +28,7 @@ def find_superblock_faults(observed_storage: ObservedStorage) -> Iterator[Layout
             yield from _check_mdadm_conf_line(observed_storage, disk)
     yield from _find_former_members(observed_storage)
     yield from find_inactive_arrays(observed_storage)
+    yield from find_excluded_members(observed_storage)
     yield from _check_alerts(observed_storage)
 
 

@@ -70,6 +70,9 @@ def _join_configured_arrays(disks: Mapping[str, ObservedDisk]) -> dict[str, Obse
         settings |= {} if own_lines else {"configured_device": "none"}
         if all(line.settings.get("configured_alert") == "none" for line in lines):
             settings["configured_alert"] = "none"
+        settings |= (
+            {"configured_devices": patterns} if (patterns := lines[0].settings.get("configured_devices")) else {}
+        )
         settings["configured_uuid"] = " ".join(line.settings.get("configured_uuid", "") for line in own_lines)
         joined[name] = replace(disk, settings={**disk.settings, **settings})
     return joined

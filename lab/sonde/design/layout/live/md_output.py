@@ -206,9 +206,22 @@ def read_mdadm_configuration(output_text: str, output_origin: str) -> ObservedSt
         disks = {
             name: replace(disk, settings={**disk.settings, "configured_alert": "none"}) for name, disk in disks.items()
         }
+    if devices := _list_configured_devices(text):
+        disks = {
+            name: replace(disk, settings={**disk.settings, "configured_devices": devices})
+            for name, disk in disks.items()
+        }
     if not disks:
         raise UserError(f"{output_origin} names no array; it should be mdadm.conf with its ARRAY lines.")
     return ObservedStorage(disks=disks)
+
+
+def _list_configured_devices(configuration_text: str) -> str:
+    """The patterns of the DEVICE lines, or an empty text where mdadm looks at all partitions."""
+    rows = [line.split() for line in configuration_text.splitlines()]
+    patterns = [pattern for row in rows if row and re.fullmatch(r"dev(?:i(?:ce?)?)?", row[0], re.IGNORECASE)
+                for pattern in row[1:]]  # fmt: skip
+    return "" if "partitions" in patterns else " ".join(pattern for pattern in patterns if pattern != "containers")
 
 
 def _names_alert(configuration_text: str) -> bool:

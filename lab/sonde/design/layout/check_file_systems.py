@@ -34,8 +34,8 @@ def join_checks(checks: Sequence[LayoutCheck]) -> LayoutCheck:
     those that another check explains. What one of them knows is known."""
     faults: dict[tuple[str, str, str], LayoutFault] = {}
     for fault in (fault for check in checks for fault in check.faults):
-        key = (fault.kind, fault.location, fault.problem)
-        if key not in faults or len(fault.consequences) > len(faults[key].consequences):
+        key = (fault.kind, fault.location, fault.problem.partition("; planned ")[0])
+        if key not in faults or _count_facts(fault) > _count_facts(faults[key]):
             faults[key] = fault
     explained = {text for fault in faults.values() for text in fault.consequences}
     unknown = [text for text in checks[0].unknown if all(text in check.unknown for check in checks)]
@@ -47,3 +47,8 @@ def join_checks(checks: Sequence[LayoutCheck]) -> LayoutCheck:
         tuple(items),
         tuple(not_compared),
     )
+
+
+def _count_facts(fault: LayoutFault) -> tuple[int, int]:
+    """How much a fault says: its consequences, then the planned value in its sentence."""
+    return len(fault.consequences), len(fault.problem)

@@ -25,6 +25,7 @@ _CLIENT_OPTIONS = (
     },
     {"rw": "programs can change what fstab protects"},
 )
+_NID_PATTERN = re.compile(r"[0-9a-fx.]+@\w+")
 _OTHER_CLIENT_OPTIONS = {"flock": ("localflock",), "rw": ("ro",)}
 _DEVICE_OPTIONS = ("logdev", "rtdev", "journal_path")
 _MD_PATTERN = re.compile(r"/dev/(md(\d+))(?:p\d+)?")
@@ -85,6 +86,17 @@ def _compare_client(entry: FstabEntry, mount: ObservedFileSystem | None) -> Iter
                 f"look at the log of the kernel and lctl ping, then mount {entry.mount_point}",
             )  # fmt: skip
         return
+    sources = [re.split(r"[,:]", source.rpartition(":/")[0]) for source in (entry.source, mount.device)]
+    are_numbers = all(_NID_PATTERN.fullmatch(address) for addresses in sources for address in addresses)
+    if are_numbers and set(sources[0]) != set(sources[1]):
+        yield LayoutFault(
+            "fstab differs from the mount", entry.mount_point,
+            f"fstab mounts it from {entry.source}; it is mounted from {mount.device}",
+            "after the next start of the machine it knows other management servers: it cannot mount, or does not learn"
+            " of changes, while those are down",
+            f"write {mount.device} into fstab, if all of its addresses are those of management servers",
+            ("management",),
+        )  # fmt: skip
     for group in _CLIENT_OPTIONS:
         planned = [option for option in entry.options if option in group or option in _OTHER_CLIENT_OPTIONS.get(
             next(iter(group)), ())]  # fmt: skip

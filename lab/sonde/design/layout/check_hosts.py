@@ -43,7 +43,8 @@ def check_hosts(
     reported = {(host, attribute) for host, verdict in verdicts.items() for fault in verdict.faults
                 for attribute in fault.attributes}  # fmt: skip
     results += [*compare_hosts(storage_by_host, reported), *find_shared_mounts(storage_by_host)]
-    results += find_shared_fstab_lines(storage_by_host)
+    shared_lines = list(find_shared_fstab_lines(storage_by_host))
+    results += shared_lines
     arrays = find_shared_arrays(storage_by_host)
     for host, verdict in verdicts.items():
         for fault in verdict.faults:
@@ -53,6 +54,11 @@ def check_hosts(
                 own_faults.append(_add_host_to_fault(host, fault))
         results += [item if item in shared else replace(item, location=f"{host}: {item.location}")
                     for item in verdict.checked_items]  # fmt: skip
+    # a line without noauto that the line of another host makes graver is one fault
+    shared_parts = {part for each in shared_lines if isinstance(each, LayoutFault) for part in each.parts}
+    own_faults = [
+        each for each in own_faults if each.kind != "target mounted at a start" or each.location not in shared_parts
+    ]
     own_faults = list(correct_inactive_arrays(storage_by_host, own_faults))
     # a fault that a host explains by one of its devices is missing there; another host may add planned values
     results = [*(max(faults,

@@ -10,7 +10,7 @@ from sonde.design.layout.check_fstab_mounts import is_target_line
 from sonde.design.layout.check_fstab_sources import list_named_devices
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.joining import read_identity
-from sonde.design.layout.live.observations import FstabEntry, ObservedFileSystem, ObservedStorage
+from sonde.design.layout.live.observations import FstabEntry, ObservedDisk, ObservedFileSystem, ObservedStorage
 from sonde.design.layout.observe_written import list_disks_below
 
 _LOCAL_KINDS = ("xfs", "ext3", "ext4", "btrfs")
@@ -41,8 +41,10 @@ def find_shared_fstab_lines(storage_by_host: Mapping[str, ObservedStorage]) -> I
     lines: dict[str, dict[str, FstabEntry]] = {}
     for host, storage in storage_by_host.items():
         for entry in storage.fstab:
-            is_local = entry.kind in _LOCAL_KINDS or is_target_line(entry)
-            for disk in list_named_devices(storage, entry.source) if is_local else ():
+            devices = list_named_devices(storage, entry.source)
+            if not is_target_line(entry):  # system disks copied with their UUID are not shared
+                devices = [disk for disk in devices if entry.kind in _LOCAL_KINDS and _lies_on_map(storage, disk)]
+            for disk in devices:
                 if identity := read_identity(disk, storage.disks):
                     lines.setdefault(identity, {})[host] = entry
     for by_host in lines.values():
@@ -62,6 +64,10 @@ def find_shared_fstab_lines(storage_by_host: Mapping[str, ObservedStorage]) -> I
                 "write noauto into both lines, and let the cluster manager or an administrator mount it",
                 ("noauto",), parts,
             )  # fmt: skip
+
+
+def _lies_on_map(storage: ObservedStorage, disk: ObservedDisk) -> bool:
+    return any(each.kind == "multipath" for each in storage.iterate_disks_below(disk.name))
 
 
 def _read_name(storage: ObservedStorage, file_system: ObservedFileSystem) -> str:

@@ -23,3 +23,10 @@ def test_fact_in_a_check_is_not_unknown() -> None:
     checks = [LayoutCheck((), ("the stripe", "the date"), items[:1], ("a",)), LayoutCheck((), ("the date",), items)]
     joined = join_checks(checks)
     assert (joined.unknown, joined.checked_items, joined.not_compared) == (("the date",), items, ("a",))
+
+
+def test_fault_with_its_planned_value_replaces_that_without() -> None:
+    planned = LayoutFault("requests are cut", "sda", "max_sectors_kb is 128; planned is 1024", "", "")
+    alone = LayoutFault("requests are cut", "sda", "max_sectors_kb is 128", "", "")
+    checks = [LayoutCheck((alone,), (), ()), LayoutCheck((planned,), (), ())]
+    assert join_checks(checks).faults == join_checks(checks[::-1]).faults == (planned,)

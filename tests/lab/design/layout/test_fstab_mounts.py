@@ -99,3 +99,12 @@ def test_quotas_of_fstab_are_compared(planned: str, mounted: str, kind: str, tex
     faults = find_faults(f"LABEL=data /data xfs {planned} 0 0\n", mount)
     assert [(fault.kind, fault.location) for fault in faults] == [(kind, "/data")] * bool(kind)
     assert all(text in fault.problem for fault in faults)
+
+
+@pytest.mark.parametrize(("source", "is_fault"), [
+    (SERVERS, False), ("10.0.0.2@o2ib:10.0.0.1@o2ib:/fs", False), ("mds1@o2ib:mds2@o2ib:/fs", False),
+    ("10.0.0.1@o2ib:/fs", True)])  # fmt: skip
+def test_management_servers_of_fstab_are_compared(source: str, is_fault: bool) -> None:
+    faults = find_faults(f"{source} /fs lustre flock,_netdev 0 0\n", make_client("flock"))
+    assert [(fault.kind, fault.attributes) for fault in faults] == [
+        ("fstab differs from the mount", ("management",))] * is_fault  # fmt: skip

@@ -109,3 +109,11 @@ def test_setting_of_all_paths_of_an_adapter_names_it(values: tuple[str, str], lo
     for fault in faults:
         assert "queue_depth is 8 on all 8 paths of host" in fault.problem
         assert len(fault.parts) == DRIVES
+
+
+def test_short_requests_of_an_adapter_are_one_fault() -> None:
+    lines = "".join(f"/sys/block/{name_path(host, number)}/queue/max_sectors_kb:{256 if host == 2 else 1024}\n"
+                    for host in (1, 2) for number in range(DRIVES))  # fmt: skip
+    outputs = print_maps(make_states("active ready running")) | {"grep": lines}
+    (fault,) = find_faults(outputs, "unequal paths", "differs from its peers")
+    assert (fault.kind, fault.location) == ("unequal paths", "host2")

@@ -81,3 +81,29 @@ def test_device_that_two_hosts_mount_at_a_start_is_reported(
         hosts[host] = join_observations(merge_observations(storage, read_saved_output(line, "fstab")))
     faults = [fault for fault in check_hosts(hosts).faults if fault.kind == "mounted at a start of several hosts"]
     assert [fault.location for fault in faults] == ["a: /lustre/ost5; b: /lustre/ost5"] * is_fault
+
+
+def test_system_disks_of_equal_identity_are_sound() -> None:
+    root = {"name": "nvme0n1", "kname": "nvme0n1", "type": "disk", "size": 10**11, "wwn": "eui.3634", "fstype": "xfs",
+            "uuid": "1-2-3", "mountpoint": "/"}  # fmt: skip
+    storage = read_saved_output(json.dumps({"blockdevices": [root]}), "lsblk")
+    storage = merge_observations(storage, read_saved_output("UUID=1-2-3 / xfs defaults 0 0\n", "fstab"))
+    host = join_observations(storage)
+    assert check_hosts({"a": host, "b": host}).faults == ()
+
+
+def test_shared_line_explains_that_of_one_host() -> None:
+    hosts = {}
+    for host in "ab":
+        text = ""
+        for number in range(3):
+            text += f"ost{number} (3{WWN[2:-1]}{number}) dm-{number} ACME,LUN\n"
+            text += "size=14T features='1 queue_if_no_path' hwhandler='1 alua' wp=rw\n"
+            text += "`-+- policy='service-time 0' prio=50 status=active\n"
+            text += f"  `- 2:0:0:{number} sd{'abc'[number]} 8:16 active ready running\n"
+        lines = "".join(f"/dev/mapper/ost{number} /lustre/ost{number} lustre {'noauto' if number else 'defaults'} 0 0\n"
+                        for number in range(3))  # fmt: skip
+        storage = merge_observations(read_saved_output(text, "multipath"), read_saved_output(lines, "fstab"))
+        hosts[host] = join_observations(storage)
+    faults = [fault for fault in check_hosts(hosts).faults if "start" in fault.kind]
+    assert [fault.kind for fault in faults] == ["mounted at a start of several hosts"]

@@ -74,8 +74,9 @@ def _compare_array_members(
     if flash and len(flash) < len(kinds):
         few, text = (flash, "flash") if 2 * len(flash) <= len(kinds) else (
             [name for name in kinds if name not in flash], "rotating drives")  # fmt: skip
+        verb_text = f"are {text}" if len(few) > 1 else f"is {text.replace('rotating drives', 'a rotating drive')}"
         yield LayoutFault(
-            "unequal members of a stripe", array.name, f"{join_first_names(few)} of it are {text}, the others are not",
+            "unequal members of a stripe", array.name, f"{join_first_names(few)} of it {verb_text}, the others are not",
             "the array is as fast as its slowest drive", "build an array of drives of one kind", ("flash",),
         )  # fmt: skip
     for setting, cost in _MEMBER_SETTINGS.items():

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
 from planted_layout_faults import check_outputs, make_server_outputs
 
 from sonde.design.layout.faults import LayoutFault
+from sonde.design.layout.live.saved_output import read_saved_output
 
 CONFIGURATION = "ARRAY /dev/md5 UUID=aaaa\nARRAY /dev/md6 UUID=bbbb\n"
 LINKS = "".join(f"/dev/disk/by-id/wwn-0x5000c500{number:04} ../../sd{letter}\n"
@@ -63,3 +65,17 @@ def test_xfs_without_free_inodes_is_reported(used: int, count: int) -> None:
     row = f"/dev/md5 xfs 100000 {used} {100_000 - used} {used // 1000}% /scratch\n"
     faults = find_faults(df=f"Filesystem Type Inodes IUsed IFree IUse% Mounted on\n{row}")
     assert [(fault.kind, fault.location) for fault in faults] == [("too full", "/scratch")] * count
+
+
+def test_single_member_of_another_kind_is_reported() -> None:
+    (fault,) = find_faults(lsblk=print_disks("sdc", rota=False), sysfs="/sys/block/md5/md/sync_action:idle\n")
+    assert fault.problem == "sdc of it is flash, the others are not"
+
+
+@pytest.mark.parametrize("action", ["create", "reload"])
+def test_map_after_its_action_is_read(action: str) -> None:
+    before = make_server_outputs()["multipath"]
+    text = re.sub(r"^(?=\S+ (?:\(\S+\) )?dm-\d)", f"{action}: ", before, flags=re.MULTILINE)
+    first, second = (dict(read_saved_output(each, "multipath").disks) for each in (before, text))
+    assert text != before
+    assert second == first

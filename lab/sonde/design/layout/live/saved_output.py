@@ -55,7 +55,7 @@ FORMS: Mapping[str, tuple[str, Reader]] = {
     "ls -l /dev/disk/by-id": (device_output.LINKS_FORM, device_output.read_device_links),
     "dmsetup table": (lvm_output.DMSETUP_FORM, lvm_output.read_dmsetup_table),
     "/etc/fstab": (device_output.FSTAB_FORM, device_output.read_fstab),
-    "multipath -ll": (r"^\S+ (\(\S+\) )?dm-\d+ ", text_output.read_multipath_list),
+    "multipath -ll": (r"^(?:\w+: )?\S+ (\(\S+\) )?dm-\d+ ", text_output.read_multipath_list),
     "parted": (r"^Number\s+Start\s+End\s+Size", partition_output.read_parted_print),
     "sgdisk --print": (r"^Number\s+Start \(sector\)", partition_output.read_sgdisk_print),
     "lsblk": (r"^NAME\s+MAJ:MIN", text_output.read_lsblk_tree),

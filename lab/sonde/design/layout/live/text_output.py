@@ -74,9 +74,14 @@ _PATH_ROW_PATTERN = re.compile(
 )
 
 
+# What multipath without -ll did to a map, before its name.
+_MAP_ACTION_PATTERN = re.compile(r"^\w+: (?=\S+ (?:\(\S+\) )?dm-\d)", re.MULTILINE)
+
+
 def read_multipath_list(output_text: str, output_origin: str) -> ObservedStorage:
     """Parses multipath -ll: path groups with their policy and priority, and the state of every path."""
     disks = {}
+    output_text = _MAP_ACTION_PATTERN.sub("", output_text)
     for part in re.split(r"^(?=\S+ (?:\(\S+\) )?dm-\d+)", output_text, flags=re.MULTILINE)[1:]:
         head = re.match(r"(\S+) (?:\((\S+)\) )?(dm-\d+)", part)
         if head is None or "size=" not in part:

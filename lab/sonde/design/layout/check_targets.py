@@ -139,10 +139,12 @@ def _compare_written_targets(targets: Sequence[ObservedFileSystem]) -> Iterator[
     yield CheckedItem("labels of all targets", f"{len(targets)} targets")
     with_management = [target for target in targets if target.facts.get("management", "")]
     for target, management, usual in _find_unusual_facts(with_management, "management"):
+        options = " ".join(f"--mgsnode={address}" for address in usual.split())
         yield LayoutFault(
             "another management server", target.location,
             f"its management server is {management}; the other targets have {usual}",
-            "it asks another server, or finds none after a failover", f"tunefs.lustre --mgsnode={usual}",
+            "it asks another server, or finds none after a failover",
+            f"unmount it, then tunefs.lustre --erase-params {options} with its other parameters",
             ("management",),
         )  # fmt: skip
     for member, kind in (("file_system", "file system name"), ("backend", "backend")):

@@ -188,3 +188,13 @@ def test_targets_of_two_hosts_are_compared_once(tmp_path: Path, monkeypatch: pyt
     (fault,) = check_hosts(read_hosts(paths)).faults
     assert fault.location == "fs-OST0002"
     assert [count for count in calls if count] == [3], "hosts compare only what their clients show"
+
+
+def test_remedy_has_an_option_for_each_management_server(tmp_path: Path) -> None:
+    usual = "10.0.0.1@o2ib mgsnode=10.0.0.2@o2ib"
+    paths = [
+        write_host(tmp_path, f"oss{number}", **{f"tunefs.lustre --dryrun /dev/md{number}": TARGET.format(number, mgs)})
+        for number, mgs in enumerate((usual, usual, "10.0.0.1@o2ib mgsnode=10.0.0.9@o2ib"))
+    ]
+    (fault,) = check_hosts(read_hosts(paths)).faults
+    assert "--erase-params --mgsnode=10.0.0.1@o2ib --mgsnode=10.0.0.2@o2ib with" in fault.remedy

@@ -212,3 +212,11 @@ def test_planned_mount_point_follows_from_the_script() -> None:
                 "findmnt": json.dumps({"filesystems": [ROOT[0], ROOT[1] | {"fstype": "xfs"}]})}  # fmt: skip
     (fault,) = find_faults(outputs, document)
     assert (fault.kind, fault.location) == ("not mounted", "scratch")
+
+
+def test_label_is_corrected_without_making_the_file_system_again() -> None:
+    outputs = print_unmounted_host("scratch2")
+    outputs |= {"findmnt": json.dumps({"filesystems": [*ROOT, make_mount("/scratch")]})}
+    (fault,) = [fault for fault in find_faults(outputs, describe()) if "label" in fault.problem]
+    assert "xfs_admin -L" in fault.remedy
+    assert "save the data" not in fault.remedy

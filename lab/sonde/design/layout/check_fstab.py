@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 
 from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.check_fstab_mounts import is_target_line
 from sonde.design.layout.check_fstab_sources import find_source_faults
 from sonde.design.layout.check_inactive_arrays import list_inactive_arrays
 from sonde.design.layout.check_volumes import list_inactive_volumes
@@ -40,6 +41,9 @@ def find_fstab_faults(
                 "the last one that is mounted hides the others", "remove the line that does not belong there",
             )  # fmt: skip
     for entry in observed_storage.fstab:
+        if is_target_line(entry):
+            yield CheckedItem("the line of fstab", entry.mount_point)
+            yield from list(_check_source(observed_storage, entry)) or find_source_faults(observed_storage, entry)
         if entry.kind not in _LOCAL_KINDS or not entry.mount_point.startswith("/") or "noauto" in entry.options:
             continue
         yield CheckedItem("the line of fstab", entry.mount_point)

@@ -134,6 +134,8 @@ def _join_settings_of_paths(
                 values.setdefault(host, set()).add(settings[attribute])
         single = {host: next(iter(each)) for host, each in values.items() if len(each) == 1 and host in adapters}
         if len(group) < 2 or len(single) < len(values) or len(set(single.values())) < 2:
+            joined = _join_settings_of_ports(group, observed_storage, attribute) if len(group) > 1 else None
+            remaining = _replace_faults(remaining, group, joined) if joined is not None else remaining
             continue
         counts = Counter(single.values())
         odd = min(single, key=lambda host: (counts[single[host]], len(single[host]), single[host]))
@@ -146,6 +148,32 @@ def _join_settings_of_paths(
             " firmware, or a udev rule",
         ))  # fmt: skip
     return remaining
+
+
+def _join_settings_of_ports(
+    group: Sequence[LayoutFault], observed_storage: ObservedStorage, attribute: str
+) -> LayoutFault | None:
+    """One fault of the paths by some ports of an array, where all paths by each port have one value; else None."""
+    ports = {path.name: path.port for disk in observed_storage.disks.values() for path in disk.paths}
+    values: dict[str, set[str]] = {}
+    for name, port in ports.items():
+        disk = observed_storage.disks.get(name)
+        settings = {**disk.settings, **read_peer_attributes(disk)} if disk is not None else {}
+        if settings.get(attribute):
+            values.setdefault(port, set()).add(settings[attribute])
+    counts = Counter(value for port_values in values.values() for value in port_values)
+    if "" in values or any(len(each) > 1 for each in values.values()) or len(counts) < 2:
+        return None
+    common = max(counts, key=lambda value: (counts[value], value))
+    odd = sorted(port for port, port_values in values.items() if common not in port_values)
+    names = sorted(name for name, port in ports.items() if port in odd)
+    odd_values = " and ".join(sorted({value for port in odd for value in values[port]}))
+    return replace(
+        group[0], location=", ".join(odd), parts=tuple(names),
+        problem=f"{attribute} is {odd_values} on all {len(names)} paths by {', '.join(odd)}, {common} on those by other"
+        " ports of the array",
+        remedy="look at the controller with these ports, and give it the firmware and settings of the other one",
+    )  # fmt: skip
 
 
 def _join_pool_errors(

@@ -108,3 +108,16 @@ def test_management_servers_of_fstab_are_compared(source: str, is_fault: bool) -
     faults = find_faults(f"{source} /fs lustre flock,_netdev 0 0\n", make_client("flock"))
     assert [(fault.kind, fault.attributes) for fault in faults] == [
         ("fstab differs from the mount", ("management",))] * is_fault  # fmt: skip
+
+
+@pytest.mark.parametrize(("source", "kind"), [
+    ("/dev/mapper/ost2", ""), ("/dev/sdc", "fstab names an unstable device"),
+    ("/dev/mapper/ost3", "fstab names another device"), ("/dev/mapper/ost22", "fstab names no device")])  # fmt: skip
+def test_device_of_a_target_line_is_compared(source: str, kind: str) -> None:
+    mount = {"target": "/lustre/ost2", "source": "/dev/mapper/ost2", "fstype": "lustre", "options": "rw,svname=OST2"}
+    kinds = ("fstab names an unstable device", "fstab names another device", "fstab names no device")
+    links = "/dev/mapper/ost2 ../dm-2\n/dev/mapper/ost3 ../dm-3\n"
+    rows = [{"kname": f"dm-{number}", "name": f"ost{number}", "type": "mpath", "size": 10**13} for number in (2, 3)]
+    more = {"links": links, "lsblk": json.dumps({"blockdevices": rows})}
+    faults = find_faults(f"{source} /lustre/ost2 lustre noauto 0 0\n", mount, kinds, **more)
+    assert [fault.kind for fault in faults] == [kind] * bool(kind)

@@ -117,3 +117,20 @@ def test_short_requests_of_an_adapter_are_one_fault() -> None:
     outputs = print_maps(make_states("active ready running")) | {"grep": lines}
     (fault,) = find_faults(outputs, "unequal paths", "differs from its peers")
     assert (fault.kind, fault.location) == ("unequal paths", "host2")
+
+
+def test_firmware_of_a_controller_is_one_fault_of_its_ports() -> None:
+    text, rows = "", []
+    for number in range(3):
+        text += f"lun{number} (3600a098000a000{number}000000000000abcd) dm-{number} ACME,LUN\nsize=10T"
+        text += " features='1 queue_if_no_path' hwhandler='1 alua' wp=rw\n"
+        for target, priority in ((0, 50), (1, 10)):
+            text += f"|-+- policy='service-time 0' prio={priority} status={'enabled' if target else 'active'}\n"
+            for host in (1, 2):
+                name = f"sd{'ab'[host - 1]}{'cd'[target]}{'xyz'[number]}"
+                text += f"| |- {host}:0:{target}:{number} {name} 65:{number} active ready running\n"
+                rows.append({"kname": name, "name": name, "type": "disk", "size": 10**13, "rev": f"8.7{2 - target}"})
+    outputs = {"multipath": text, "lsblk": json.dumps({"blockdevices": rows})}
+    (fault,) = find_faults(outputs, "differs from its peers")
+    assert fault.location == "1:0:1, 2:0:1"
+    assert fault.problem.startswith("rev is 8.71 on all 6 paths by 1:0:1, 2:0:1, 8.72 on those by other ports")

@@ -19,6 +19,7 @@ _MATCH_OPTION = "-m"
 _HARMLESS_OPTIONS = {_MATCH_OPTION: 1, "--comment": 1, "--reject-with": 1, "--to-source": 1, "--to-destination": 1,
                      "--random": 0, "--random-fully": 0, "--persistent": 0}  # fmt: skip
 _HARMLESS_MATCHES = ("conntrack", "state", "comment", "tcp", "udp", "icmp", "icmp6")
+_SYN_OPTION = ["--tcp-flags", "FIN,SYN,RST,ACK", "SYN"]
 _NEVER_ACCEPTING = ("DROP", "REJECT", "LOG", "NFLOG", "RETURN")
 _ENDS = {"ACCEPT": True, "DROP": False, "REJECT": False}
 _MAX_DEPTH = 16
@@ -108,7 +109,10 @@ def _parse_rule(table: str, line: str, origin: str) -> FirewallRule:
         elif token == "--syn":
             values["flags"] = "not syn" if tokens[position - 1] == "!" else "syn"
             position += 1
-        elif token == "!" and argument == "--syn":
+        elif tokens[position : position + 3] == _SYN_OPTION:  # --syn as iptables-save prints it
+            values["flags"] = "not syn" if tokens[position - 1] == "!" else "syn"
+            position += 3
+        elif token == "!" and argument in ("--syn", "--tcp-flags"):
             position += 1
         elif token in _HARMLESS_OPTIONS:
             is_partial |= token == _MATCH_OPTION and argument not in _HARMLESS_MATCHES

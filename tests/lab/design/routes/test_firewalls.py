@@ -196,11 +196,21 @@ def test_nft_that_needs_the_first_packet_is_reported(tmp_path: Path, rule: str) 
 @pytest.mark.parametrize(
     "rule", ["-A FORWARD -p tcp --syn -j ACCEPT", "-A FORWARD -p tcp ! --syn -j DROP\n-A FORWARD -j ACCEPT"]
 )
-def test_iptables_that_needs_the_first_packet_is_reported(tmp_path: Path, rule: str) -> None:
+@pytest.mark.parametrize("option", ["--syn", "--tcp-flags FIN,SYN,RST,ACK SYN"])
+def test_iptables_that_needs_the_first_packet_is_reported(tmp_path: Path, rule: str, option: str) -> None:
+    rule = rule.replace("--syn", option)
     text = FIREWALL.replace("-A FORWARD -j DOCKER-USER", f"{rule}\n-A FORWARD -p icmp -j ACCEPT")
     text = "".join(line + "\n" for line in text.splitlines() if not line.startswith("-A SITE"))
     (fault,) = check_outputs(tmp_path, OUTPUTS | {"iptables": text}, "gw2").faults
     assert fault.kind == "moved connections dropped"
+
+
+@pytest.mark.parametrize(
+    "flags", ["--tcp-flags SYN,RST SYN -j LOG", "! --tcp-flags FIN,SYN,RST,ACK SYN --dport 9 -j DROP"]
+)
+def test_other_tcp_flags_decide_no_fault(tmp_path: Path, flags: str) -> None:
+    text = FIREWALL.replace("-A FORWARD -j DOCKER-USER", f"-A FORWARD -p tcp -m tcp {flags}\n-A FORWARD -j DOCKER-USER")
+    assert check_outputs(tmp_path, OUTPUTS | {"iptables": text}, "gw2").faults == ()
 
 
 @pytest.mark.parametrize("line", ["tcp flags syn tcp dport 22 accept", "ct state untracked accept"])

@@ -201,13 +201,16 @@ COMPARISONS: Mapping[tuple[str, str], AttributeComparison] = {
     ("mkfs.lustre", "--backfstype"): AttributeComparison(
         "the planned backend", observe_backends, "other settings apply to it"),
     **{("mkfs.lustre", f"--mkfsoptions {option}"): AttributeComparison(
-        subject, observe_target_numbers, cost, attribute=attribute)
-       for option, subject, attribute, cost in (
-           ("-b", "the planned block of targets", "block", "metadata take another amount of space"),
-           ("-E stride", "the planned stride of targets", "unit", "bitmaps of all groups may lie on one drive"),
-           ("-E stripe_width", "the planned stripe width of targets", "width", "allocations do not begin at stripes"),
+        subject, observe_target_numbers, cost, remedy, attribute)
+       for option, subject, attribute, cost, remedy in (
+           ("-b", "the planned block of targets", "block", "metadata take another amount of space", _MAKE_REMEDY),
+           ("-E stride", "the planned stride of targets", "unit", "bitmaps of all groups may lie on one drive",
+            _MAKE_REMEDY),
+           ("-E stripe_width", "the planned stripe width of targets", "width", "allocations do not begin at stripes",
+            "unmount it, then tune2fs -E stripe_width= with the planned one in blocks"),
            ("-J size", "the planned journal of targets", "log", "a smaller one limits creates and writes, a larger one"
-            " takes memory of the server"),
+            " takes memory of the server",
+            "unmount it, then tune2fs -O ^has_journal, e2fsck -f, and tune2fs -J size= with the planned size"),
     )},
     ("lctl", "brw_size"): AttributeComparison("the planned brw_size", observe_request_sizes,
                                      "requests to the drives are no whole stripes", _SET_REMEDY),

@@ -139,6 +139,18 @@ def test_changed_attribute_is_reported_by_check(case_name: str, index: int) -> N
     assert any(re.search(reason, text) for text in texts), texts
 
 
+@pytest.mark.parametrize(
+    ("option", "command"), [("-E stripe_width", "tune2fs -E stripe_width="), ("-J size", "tune2fs -J")]
+)
+def test_targets_are_tuned_without_losing_their_data(option: str, command: str) -> None:
+    key = ("mkfs.lustre", f"--mkfsoptions {option}")
+    case_name, index = next(each for each in COMPARED if MACHINES[each[0]].written[each[1]].key == key)
+    machine = MACHINES[case_name]
+    remedies = [fault.remedy for fault in machine.check(change(machine, index)).faults]
+    assert any(command in remedy for remedy in remedies)
+    assert not any("save the data" in remedy for remedy in remedies)
+
+
 def list_all_written() -> set[tuple[str, str]]:
     """Every option that the scripts of many plans write."""
     attributes: list[WrittenAttribute] = [each for machine in MACHINES.values() for each in machine.written]

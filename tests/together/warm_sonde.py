@@ -85,18 +85,22 @@ def import_dependencies() -> None:
     """Everything that some command needs, once."""
     import duckdb  # noqa: F401
     import jinja2  # noqa: F401
-    import jsonschema  # noqa: F401
     import numpy  # noqa: F401
     import pyarrow.compute
     import pyarrow.csv
-    import pyarrow.parquet
+    import pyarrow.parquet  # noqa: F401
 
     from sonde.charts import page_renderer
     from sonde.cli.main import command, list_verbs
+    from sonde.model.schema_problems import find_schema_problems
+    from sonde.store.pandas_discovery import declare_command_process
+    from sonde.store.tables import make_arrow_schema
 
     for package, template in (("charts", "study"), ("report", "report")):
         page_renderer._make_environment(f"sonde.{package}").get_template(f"{template}.html.j2")
-    pyarrow.array([])  # imports pandas where it is installed, as the first array of a command would
+    find_schema_problems({}, {})  # imports jsonschema
+    declare_command_process()
+    make_arrow_schema({})  # prepares the conversions of Arrow
     context = command.make_context("sonde", [], resilient_parsing=True)
     for verb in list_verbs():
         assert command.get_command(context, verb) is not None

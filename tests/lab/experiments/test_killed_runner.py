@@ -25,6 +25,8 @@ from fake_executor import FakeExecutor, build_request
 from sonde.experiments.request import resume_request
 from sonde.experiments.runner import ExperimentRunner, RunnerObserver
 from sonde.store.archive import Archive
+from sonde.store.pandas_discovery import declare_command_process
+from sonde.store.tables import make_arrow_schema
 import pyarrow.parquet, sonde.store.names
 
 root, target = Path(sys.argv[1]), sys.argv[2]
@@ -62,6 +64,9 @@ def dying(calls):
     for name in ("fsync", "rename", "replace", "mkdir", "unlink"):
         setattr(os, name, counted(name, getattr(os, name)))
 
+declare_command_process()
+make_arrow_schema({})
+build_request(DOCUMENT, target)  # imports what reads plans
 for line in sys.stdin:
     pid = os.fork()
     if pid == 0:

@@ -39,6 +39,8 @@ import json, sys
 from pathlib import Path
 from sonde.model.record import read_record
 from sonde.store.archive import Archive
+from sonde.store.pandas_discovery import declare_command_process
+declare_command_process()
 store, template = Archive(Path(sys.argv[1])), Path(sys.argv[2]).read_bytes().splitlines(keepends=True)
 while True:
     store.recover_unfinished_runs()

@@ -54,7 +54,7 @@ char* take_spare_buffer(std::size_t bytes, std::size_t offset) noexcept {
     }
     auto* memory = static_cast<char*>(system::map_bytes(bytes + offset));
     if (memory != nullptr && bytes >= 2U << 20U) {
-        raw::call(SYS_madvise, raw::number(memory), static_cast<long>(bytes + offset), MADV_HUGEPAGE);
+        raw::call(SYS_madvise, raw::pointer_to_number(memory), static_cast<long>(bytes + offset), MADV_HUGEPAGE);
     }
     return memory != nullptr ? memory + offset : nullptr;
 }
@@ -73,7 +73,7 @@ void return_spare_buffer(char* data, std::size_t bytes) noexcept {
 }
 
 Page** find_page_bucket(File& file, std::int64_t index) noexcept {
-    return &file.pages.buckets[static_cast<std::uint64_t>(index) & file.pages.bucket_mask];
+    return &file.pages.hash_buckets[static_cast<std::uint64_t>(index) & file.pages.hash_bucket_mask];
 }
 
 void unlink_from_use_list(File& file, Page& page) noexcept {
@@ -169,31 +169,32 @@ void release_pages_of_parent() noexcept {
 }
 
 bool allocate_page_buckets(File& file) noexcept {
-    constexpr std::uint32_t few = std::size(CachedPages{}.inline_buckets);
+    constexpr std::uint32_t few = std::size(CachedPages{}.inline_hash_buckets);
     std::uint32_t buckets = few;  // no less: as many pages may be chosen later (choosing.cpp)
     while (buckets < file.pages.max_pages && buckets < (1U << 20U)) {
         buckets *= 2;
     }
-    file.pages.buckets = buckets == few ? file.pages.inline_buckets
-                                        // NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers
-                                        : static_cast<Page**>(system::map_bytes(buckets * sizeof(Page*)));
-    file.pages.bucket_mask = buckets - 1;
-    return file.pages.buckets != nullptr;
+    file.pages.hash_buckets = buckets == few ? file.pages.inline_hash_buckets
+                                             // NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers
+                                             : static_cast<Page**>(system::map_bytes(buckets * sizeof(Page*)));
+    file.pages.hash_bucket_mask = buckets - 1;
+    return file.pages.hash_buckets != nullptr;
 }
 
 void free_page_buckets(File& file) noexcept {
-    if (file.pages.buckets != nullptr && file.pages.buckets != file.pages.inline_buckets) {
+    if (file.pages.hash_buckets != nullptr && file.pages.hash_buckets != file.pages.inline_hash_buckets) {
         // NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers
-        system::unmap_bytes(static_cast<void*>(file.pages.buckets), (file.pages.bucket_mask + 1ULL) * sizeof(Page*));
+        system::unmap_bytes(static_cast<void*>(file.pages.hash_buckets),
+                            (file.pages.hash_bucket_mask + 1ULL) * sizeof(Page*));
     }
-    file.pages.buckets = nullptr;
+    file.pages.hash_buckets = nullptr;
 }
 
 Page* find_page(File& file, std::int64_t index) noexcept {
     if (file.pages.newest != nullptr && file.pages.newest->index == index) {
         return file.pages.newest;
     }
-    Page* page = file.pages.buckets != nullptr ? *find_page_bucket(file, index) : nullptr;
+    Page* page = file.pages.hash_buckets != nullptr ? *find_page_bucket(file, index) : nullptr;
     while (page != nullptr && page->index != index) {
         page = page->in_bucket;
     }
@@ -284,7 +285,7 @@ void touch_page_memory(const File& file, Page& page, std::uint32_t bytes) noexce
     const auto used = static_cast<std::size_t>(std::clamp<std::int64_t>(bytes_to_end, 0, file.pages.page_size));
     const std::size_t offset = offset_in_memory_page(page.data);
     const std::size_t touched = (offset + used + memory_page - 1) / memory_page * memory_page;
-    raw::call(SYS_madvise, raw::number(page.data - offset), static_cast<long>(touched), populate_write);
+    raw::call(SYS_madvise, raw::pointer_to_number(page.data - offset), static_cast<long>(touched), populate_write);
 }
 
 }  // namespace

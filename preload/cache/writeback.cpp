@@ -81,23 +81,23 @@ bool is_folder_low(const File& file) noexcept {
         return true;
     }
     slash[1] = '\0';
-    return raw::call(SYS_statfs, raw::number(folder), raw::number(&file_system_status)) != 0 ||
+    return raw::call(SYS_statfs, raw::pointer_to_number(folder), raw::pointer_to_number(&file_system_status)) != 0 ||
            is_space_low(file_system_status);
 }
 
 bool is_quota_low(const File& file) noexcept {
     const int fd = file.descriptors.write_fd;
     struct stat status {};
-    if (raw::call(SYS_fstat, fd, raw::number(&status)) != 0) {
+    if (raw::call(SYS_fstat, fd, raw::pointer_to_number(&status)) != 0) {
         return true;
     }
     struct fsxattr attributes {};
-    raw::call(SYS_ioctl, fd, static_cast<long>(FS_IOC_FSGETXATTR), raw::number(&attributes));
+    raw::call(SYS_ioctl, fd, static_cast<long>(FS_IOC_FSGETXATTR), raw::pointer_to_number(&attributes));
     const std::uint32_t ids[] = {status.st_uid, status.st_gid, attributes.fsx_projid};
     constexpr long project = 2;
     for (long kind = 0; kind <= (attributes.fsx_projid != 0 ? project : project - 1); ++kind) {
         Quota quota{};
-        const long error = raw::call(quotactl_fd, fd, get_user_quota + kind, ids[kind], raw::number(&quota));
+        const long error = raw::call(quotactl_fd, fd, get_user_quota + kind, ids[kind], raw::pointer_to_number(&quota));
         // Other errors mean that no quota is in force, or that this kernel does not report quotas.
         if (error == 0 ? is_quota_near_limit(quota) : kind == project && error == -EPERM && is_folder_low(file)) {
             return true;
@@ -128,7 +128,7 @@ void check_space(File& file) noexcept {
     file.accepted_since_check = 0;
     const int fd = file.descriptors.write_fd;
     struct statfs file_system_status {};
-    const bool has_status = raw::call(SYS_fstatfs, fd, raw::number(&file_system_status)) == 0;
+    const bool has_status = raw::call(SYS_fstatfs, fd, raw::pointer_to_number(&file_system_status)) == 0;
     // No call that an unprivileged user may make reports quota groups of btrfs.
     const bool hidden =
         static_cast<std::uint32_t>(file_system_status.f_type) == BTRFS_SUPER_MAGIC && !file.rule->is_only_user;

@@ -23,7 +23,8 @@ bool is_only_thread_of_program() noexcept {
     struct stat threads {};
     const std::uint64_t own_threads = 1 + count_worker_threads() + (has_lease_thread() ? 1 : 0);
     constexpr std::uint64_t links_of_an_empty_folder = 2;
-    return raw::call(SYS_newfstatat, AT_FDCWD, raw::number("/proc/self/task"), raw::number(&threads), 0) == 0 &&
+    return raw::call(SYS_newfstatat, AT_FDCWD, raw::pointer_to_number("/proc/self/task"),
+                     raw::pointer_to_number(&threads), 0) == 0 &&
            threads.st_nlink <= links_of_an_empty_folder + own_threads;
 }
 

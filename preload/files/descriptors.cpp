@@ -163,8 +163,8 @@ namespace {
 
 void read_absolute_path(int fd, char (&absolute)[1024]) noexcept {
     const DescriptorName name(fd);
-    const long length =
-        raw::call(SYS_readlinkat, AT_FDCWD, raw::number(name.text), raw::number(absolute), sizeof(absolute) - 1);
+    const long length = raw::call(SYS_readlinkat, AT_FDCWD, raw::pointer_to_number(name.text),
+                                  raw::pointer_to_number(absolute), sizeof(absolute) - 1);
     absolute[length > 0 ? length : 0] = 0;
 }
 
@@ -217,7 +217,7 @@ const char* find_objection(const OpenedDescriptor& opening, const File& file, co
 
 bool is_unchanged(const struct stat& before, int fd) noexcept {
     struct stat now {};
-    return raw::call(SYS_fstat, fd, raw::number(&now)) == 0 && now.st_size == before.st_size &&
+    return raw::call(SYS_fstat, fd, raw::pointer_to_number(&now)) == 0 && now.st_size == before.st_size &&
            now.st_mtim.tv_sec == before.st_mtim.tv_sec && now.st_mtim.tv_nsec == before.st_mtim.tv_nsec &&
            now.st_ctim.tv_sec == before.st_ctim.tv_sec && now.st_ctim.tv_nsec == before.st_ctim.tv_nsec;
 }
@@ -249,7 +249,7 @@ void adopt_descriptor(const OpenedDescriptor& opening) noexcept {
     struct stat status {};
     if (state.settings == nullptr || (ended && !has_registered_descriptors()) || (opening.flags & O_PATH) != 0 ||
         (opening.flags & O_TMPFILE) == O_TMPFILE || static_cast<unsigned>(fd) >= max_descriptors ||
-        raw::call(SYS_fstat, fd, raw::number(&status)) != 0 || !S_ISREG(status.st_mode)) {
+        raw::call(SYS_fstat, fd, raw::pointer_to_number(&status)) != 0 || !S_ISREG(status.st_mode)) {
         return;
     }
     char absolute[1024];
@@ -295,7 +295,7 @@ void flush_before_detaching(File& file, Description& description, int fd, bool l
         drop_all_pages(
             file);  // storage refused the data, the program gets the error, and the pages cannot be written any more
         struct stat now {};
-        file.size = raw::call(SYS_fstat, fd, raw::number(&now)) == 0 ? now.st_size : file.size;
+        file.size = raw::call(SYS_fstat, fd, raw::pointer_to_number(&now)) == 0 ? now.st_size : file.size;
     }
     if (!last) {
         raw::call(SYS_lseek, fd, description.offset, SEEK_SET);

@@ -18,7 +18,7 @@ constinit std::atomic<int> open_direct_descriptors{0};
 
 bool has_spare_descriptors(int fd) noexcept {
     struct rlimit limit {};
-    return raw::call(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, raw::number(&limit)) == 0 &&
+    return raw::call(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, raw::pointer_to_number(&limit)) == 0 &&
            static_cast<std::uint64_t>(fd) < limit.rlim_cur / 2 &&
            static_cast<std::uint64_t>(open_direct_descriptors.load(std::memory_order_relaxed)) <
                limit.rlim_cur / min_free_share;
@@ -28,7 +28,8 @@ bool has_spare_descriptors(int fd) noexcept {
 /// open until the program has closed all of its own, because with any close() the locks of the process go away.
 int open_direct(int fd, int access) noexcept {
     const DescriptorName name(fd);
-    const long opened_fd = raw::call(SYS_openat, AT_FDCWD, raw::number(name.text), access | O_DIRECT | O_CLOEXEC);
+    const long opened_fd =
+        raw::call(SYS_openat, AT_FDCWD, raw::pointer_to_number(name.text), access | O_DIRECT | O_CLOEXEC);
     if (opened_fd < 0) {
         return -1;
     }

@@ -41,9 +41,9 @@ File* create_file(const struct stat& status, settings::Rule& rule, const char* p
     file->size = status.st_size;
     file->rule = &rule;
     // A read waits for a whole page, so files that are only read get the same memory in more and smaller pages.
-    const std::uint32_t pieces = only_read && !rule.direct ? std::max(rule.size / largest_read, 1U) : 1;
-    file->pages.page_size = rule.size / pieces;
-    file->pages.max_pages = rule.count * pieces;
+    const std::uint32_t pieces = only_read && !rule.direct ? std::max(rule.buffer_bytes / largest_read, 1U) : 1;
+    file->pages.page_size = rule.buffer_bytes / pieces;
+    file->pages.max_pages = rule.buffer_count * pieces;
     file->pages.prefetch = rule.prefetch * pieces;
     file->preferred_io_bytes = static_cast<std::uint64_t>(status.st_blksize);
     if (!allocate_page_buckets(*file)) {
@@ -71,7 +71,7 @@ File* create_file(const struct stat& status, settings::Rule& rule, const char* p
 }  // namespace
 
 bool does_file_system_allow_buffering(int fd, struct statfs& file_system_status) noexcept {
-    if (raw::call(SYS_fstatfs, fd, raw::number(&file_system_status)) != 0) {
+    if (raw::call(SYS_fstatfs, fd, raw::pointer_to_number(&file_system_status)) != 0) {
         return false;
     }
     constexpr std::uint32_t strange[] = {MSDOS_SUPER_MAGIC,   PROC_SUPER_MAGIC, SYSFS_MAGIC,      DEBUGFS_MAGIC,

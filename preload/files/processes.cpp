@@ -150,7 +150,7 @@ void finish_buffering() noexcept {
 
 void read_file_size_limit() noexcept {
     struct rlimit limit {};
-    if (raw::call(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, raw::number(&limit)) == 0) {
+    if (raw::call(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, raw::pointer_to_number(&limit)) == 0) {
         state.file_size_limit.store(limit.rlim_cur, std::memory_order_relaxed);
     }
 }

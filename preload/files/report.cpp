@@ -331,12 +331,12 @@ void report_at_end() noexcept {
         text.flush();
     }
     bool verbose = false;
-    for (std::size_t i = 0; i < state.settings->count; ++i) {
+    for (std::size_t i = 0; i < state.settings->rule_count; ++i) {
         verbose |= state.settings->rules[i].verbose;
     }
     // Prints only in processes with files that could match, because a job also starts many small programs.
     verbose = verbose && state.has_uncovered_files.load(std::memory_order_relaxed);
-    for (std::size_t i = 0; verbose && state.report_fd >= 0 && i < state.settings->count; ++i) {
+    for (std::size_t i = 0; verbose && state.report_fd >= 0 && i < state.settings->rule_count; ++i) {
         if (state.settings->rules[i].match_count == 0) {
             Text text(state.report_fd);
             text << "sonde: the pattern \"" << state.settings->rules[i].pattern

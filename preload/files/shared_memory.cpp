@@ -27,7 +27,8 @@ struct FileIdentity {
 
 bool read_identity(int fd, FileIdentity& file) noexcept {
     struct statx status {};
-    if (raw::call(SYS_statx, fd, raw::number(""), AT_EMPTY_PATH, STATX_INO | STATX_BTIME, raw::number(&status)) == 0) {
+    if (raw::call(SYS_statx, fd, raw::pointer_to_number(""), AT_EMPTY_PATH, STATX_INO | STATX_BTIME,
+                  raw::pointer_to_number(&status)) == 0) {
         file = {(std::uint64_t{status.stx_dev_major} << 32U) | status.stx_dev_minor, status.stx_ino, 0, 0};
         if ((status.stx_mask & STATX_BTIME) != 0) {
             file.born_s = status.stx_btime.tv_sec;
@@ -36,7 +37,7 @@ bool read_identity(int fd, FileIdentity& file) noexcept {
         return true;
     }
     struct stat fstat_status {};
-    if (raw::call(SYS_fstat, fd, raw::number(&fstat_status)) != 0) {
+    if (raw::call(SYS_fstat, fd, raw::pointer_to_number(&fstat_status)) != 0) {
         return false;
     }
     file = {fstat_status.st_dev, fstat_status.st_ino, 0, 0};

@@ -31,7 +31,7 @@ void start_buffering(const StorageCalls& below, settings::Settings& settings, in
     install_lease_break_handler();
     struct sysinfo machine {};
     std::uint64_t share = settings.limits.memory;
-    if (raw::call(SYS_sysinfo, raw::number(&machine)) == 0) {
+    if (raw::call(SYS_sysinfo, raw::pointer_to_number(&machine)) == 0) {
         const std::uint64_t available =
             (static_cast<std::uint64_t>(machine.freeram) + machine.bufferram) * machine.mem_unit;
         share = std::max<std::uint64_t>(available / 4, 16U << 20U);

@@ -60,7 +60,7 @@ void write_summary() noexcept {
     const long fd = system::open_own_file(settings.summary, O_WRONLY | O_CREAT | O_APPEND, 0644);
     const char* line = std::strchr(text.data(), '{');  // a path holds this sign after the first one only
     if (fd >= 0) {
-        raw::call(SYS_write, fd, raw::number(line), static_cast<long>(text.data() + text.length() - line));
+        raw::call(SYS_write, fd, raw::pointer_to_number(line), static_cast<long>(text.data() + text.length() - line));
         raw::call(SYS_close, fd);
     }
 }

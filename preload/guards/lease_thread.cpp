@@ -36,8 +36,9 @@ void* wait_for_lease_breaks(void*) noexcept {
     while (!lease_thread.is_ending.load(std::memory_order_relaxed)) {
         siginfo_t info{};
         const timespec limit{lease_check_interval_ns / 1'000'000'000, lease_check_interval_ns % 1'000'000'000};
-        const long signal_number = raw::call(SYS_rt_sigtimedwait, raw::number(&awaited), raw::number(&info),
-                                             raw::number(&limit), sizeof(awaited));
+        const long signal_number =
+            raw::call(SYS_rt_sigtimedwait, raw::pointer_to_number(&awaited), raw::pointer_to_number(&info),
+                      raw::pointer_to_number(&limit), sizeof(awaited));
         lease_thread.handle_break(signal_number == lease_signal ? info.si_fd : -1);
     }
     lease_thread.lock.lock();

@@ -37,7 +37,7 @@ bool set_signal_owner(int fd, int thread) noexcept {
     owner.type = F_OWNER_TID;
     owner.pid = thread;
     return raw::call(SYS_fcntl, fd, F_SETSIG, lease_signal) == 0 &&
-           raw::call(SYS_fcntl, fd, F_SETOWN_EX, raw::number(&owner)) == 0;
+           raw::call(SYS_fcntl, fd, F_SETOWN_EX, raw::pointer_to_number(&owner)) == 0;
 }
 
 void forget_signal_owner(int fd) noexcept {

@@ -79,7 +79,7 @@ bool call_record_lock(int command, short type, off64_t offset, struct flock64& a
     answer.l_whence = SEEK_SET;
     answer.l_start = offset;
     answer.l_len = 1;
-    return raw::call(SYS_fcntl, open_lock_file_once(), command, raw::number(&answer)) == 0;
+    return raw::call(SYS_fcntl, open_lock_file_once(), command, raw::pointer_to_number(&answer)) == 0;
 }
 
 }  // namespace

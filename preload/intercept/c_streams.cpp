@@ -44,7 +44,7 @@ const settings::Rule* find_rule_of_stream(int fd, const char* path) noexcept {
     char absolute[1024];
     const settings::Rule* rule = buffer::find_rule_of_descriptor(*registry.settings, fd, path, absolute);
     struct stat status {};
-    const bool regular = raw::call(SYS_fstat, fd, raw::number(&status)) == 0 && S_ISREG(status.st_mode);
+    const bool regular = raw::call(SYS_fstat, fd, raw::pointer_to_number(&status)) == 0 && S_ISREG(status.st_mode);
     return rule != nullptr && rule->only_stdio_access && regular ? rule : nullptr;
 }
 
@@ -60,7 +60,7 @@ EnlargedStream* find_stream_slot(const FILE* stream) noexcept {
 }  // namespace
 
 void start_c_streams(settings::Settings& settings) noexcept {
-    for (std::size_t i = 0; i < settings.count; ++i) {
+    for (std::size_t i = 0; i < settings.rule_count; ++i) {
         registry.settings = settings.rules[i].only_stdio_access ? &settings : registry.settings;
     }
 }
@@ -78,7 +78,7 @@ bool enlarge_stream_buffer(FILE* stream, const char* path, const char* mode) noe
             return setvbuf(stream, static_cast<char*>(again->buffer), _IOFBF, again->bytes) == 0;
         }
         EnlargedStream* const entry = find_stream_slot(nullptr);
-        const std::size_t bytes = rule->size;
+        const std::size_t bytes = rule->buffer_bytes;
         void* const buffer = entry != nullptr && registry.memory + bytes <= registry.settings->limits.memory
                                  ? system::map_bytes(bytes)
                                  : nullptr;

@@ -46,7 +46,7 @@ void open_report() noexcept {
 
 void buffer_standard_output() noexcept {
     struct stat status {};
-    if (library_settings->standard_output_bytes == 0 || raw::call(SYS_fstat, 1, raw::number(&status)) != 0 ||
+    if (library_settings->standard_output_bytes == 0 || raw::call(SYS_fstat, 1, raw::pointer_to_number(&status)) != 0 ||
         !S_ISREG(status.st_mode)) {
         return;
     }
@@ -67,11 +67,11 @@ void start_buffer() noexcept {
     if (library_settings == nullptr) {
         return;
     }
-    for (std::size_t i = 0; i < library_settings->count && get_initial_variable("IOBUF_VERBOSE") != nullptr; ++i) {
+    for (std::size_t i = 0; i < library_settings->rule_count && get_initial_variable("IOBUF_VERBOSE") != nullptr; ++i) {
         library_settings->rules[i].is_brief = !library_settings->rules[i].verbose;
         library_settings->rules[i].verbose = true;
     }
-    for (std::size_t i = 0; i < library_settings->count; ++i) {
+    for (std::size_t i = 0; i < library_settings->rule_count; ++i) {
         if (library_settings->rules[i].verbose) {
             open_report();
             break;

@@ -37,7 +37,7 @@ const char* strip_path_and_driver(const char* path) noexcept {
 
 bool read_identity(int fd, dev_t& device, ino_t& inode) noexcept {
     struct stat status {};
-    if (raw::call(SYS_fstat, fd, raw::number(&status)) != 0 || !S_ISREG(status.st_mode)) {
+    if (raw::call(SYS_fstat, fd, raw::pointer_to_number(&status)) != 0 || !S_ISREG(status.st_mode)) {
         return false;
     }
     device = status.st_dev;
@@ -72,12 +72,12 @@ Function* look_up_mpi_function(const char* name, const void* caller) noexcept {
 
 /// Returns the number of ranks that opened a file; 0 if unknown.
 int count_ranks_of_file(long handle, const void* caller) noexcept {
-    auto* const group_of = look_up_mpi_function<int(long, long*)>("PMPI_File_get_group", caller);
+    auto* const get_group = look_up_mpi_function<int(long, long*)>("PMPI_File_get_group", caller);
     auto* const size_of = look_up_mpi_function<int(long, int*)>("PMPI_Group_size", caller);
     auto* const free_group = look_up_mpi_function<int(long*)>("PMPI_Group_free", caller);
     long group = 0;
     int ranks = 0;
-    if (group_of == nullptr || size_of == nullptr || free_group == nullptr || group_of(handle, &group) != 0) {
+    if (get_group == nullptr || size_of == nullptr || free_group == nullptr || get_group(handle, &group) != 0) {
         return 0;
     }
     ranks = size_of(group, &ranks) == 0 ? ranks : 0;

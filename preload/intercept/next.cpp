@@ -38,8 +38,8 @@ long convert_raw_result(long result) noexcept {
 
 // Programs call these by syscall() if libc has no function for them yet.
 int openat2_of_kernel(int dirfd, const char* path, const void* how, std::size_t bytes) {
-    return static_cast<int>(convert_raw_result(
-        raw::call(SYS_openat2, dirfd, raw::number(path), raw::number(how), static_cast<long>(bytes))));
+    return static_cast<int>(convert_raw_result(raw::call(SYS_openat2, dirfd, raw::pointer_to_number(path),
+                                                         raw::pointer_to_number(how), static_cast<long>(bytes))));
 }
 
 int close_range_of_kernel(unsigned first, unsigned last, int flags) {

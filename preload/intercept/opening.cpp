@@ -15,7 +15,7 @@ bool find_inode_of_path(int dirfd, const char* path, bool follow_stream, dev_t& 
     }
     struct stat status {};
     const long flags = AT_NO_AUTOMOUNT | AT_EMPTY_PATH | (follow_stream ? 0 : AT_SYMLINK_NOFOLLOW);
-    if (raw::call(SYS_newfstatat, dirfd, raw::number(path), raw::number(&status), flags) != 0 ||
+    if (raw::call(SYS_newfstatat, dirfd, raw::pointer_to_number(path), raw::pointer_to_number(&status), flags) != 0 ||
         !S_ISREG(status.st_mode)) {
         return false;
     }

@@ -116,7 +116,7 @@ void prepare_mapping(int fd, int protection, int flags) noexcept {
         buffer::release_file_of_descriptor(fd, "mapped into memory");
     } else if (buffer::unguarded_files.load(std::memory_order_relaxed) != 0) [[unlikely]] {
         struct stat status {};
-        if (raw::call(SYS_fstat, fd, raw::number(&status)) == 0) {
+        if (raw::call(SYS_fstat, fd, raw::pointer_to_number(&status)) == 0) {
             buffer::release_file_of_inode(status.st_dev, status.st_ino, "mapped into memory");
         }
     }

@@ -42,7 +42,7 @@ constexpr const char* site_file = "/etc/sonde/iobuf.conf";
 bool is_site_file(long fd) noexcept {
     constexpr uid_t unmapped = 65534;  // root, as seen in a user namespace (bwrap) without root: no fault of the site
     struct stat status {};
-    if (fd < 0 || raw::call(SYS_fstat, fd, raw::number(&status)) != 0) {
+    if (fd < 0 || raw::call(SYS_fstat, fd, raw::pointer_to_number(&status)) != 0) {
         return false;
     }
     const bool safe = S_ISREG(status.st_mode) && status.st_uid == 0 && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
@@ -55,7 +55,7 @@ bool is_site_file(long fd) noexcept {
 /// `path` null: the settings of the site.
 void read_settings_file(const char* path) noexcept {
     const bool of_site = path == nullptr;
-    long fd = raw::call(SYS_openat, AT_FDCWD, raw::number(of_site ? site_file : path), O_RDONLY | O_CLOEXEC);
+    long fd = raw::call(SYS_openat, AT_FDCWD, raw::pointer_to_number(of_site ? site_file : path), O_RDONLY | O_CLOEXEC);
     if (of_site && fd != -EACCES && !is_site_file(fd)) {
         if (fd >= 0) {
             raw::call(SYS_close, fd);
@@ -67,7 +67,8 @@ void read_settings_file(const char* path) noexcept {
     long bytes_read = -1;
     std::size_t length = 0;
     while (fd >= 0 && text != nullptr && length < max_bytes - 1) {
-        bytes_read = raw::call(SYS_read, fd, raw::number(text + length), static_cast<long>(max_bytes - 1 - length));
+        bytes_read =
+            raw::call(SYS_read, fd, raw::pointer_to_number(text + length), static_cast<long>(max_bytes - 1 - length));
         if (bytes_read <= 0) {
             break;
         }
@@ -105,8 +106,8 @@ void describe_process() noexcept {
     static char program[4096];
     static char job[128];
     static char summary[4096];
-    const long length =
-        raw::call(SYS_readlinkat, AT_FDCWD, raw::number("/proc/self/exe"), raw::number(program), sizeof(program) - 1);
+    const long length = raw::call(SYS_readlinkat, AT_FDCWD, raw::pointer_to_number("/proc/self/exe"),
+                                  raw::pointer_to_number(program), sizeof(program) - 1);
     process_settings.program = length > 0 ? program : nullptr;
     for (const char* name : {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID"}) {
         process_settings.job =
@@ -128,7 +129,7 @@ void choose_stage() noexcept {
     } else if (get_initial_variable("SONDE_IOBUF") != nullptr) {
         print_warning("SONDE_IOBUF is off, count or verify; another value has no effect.");
     }
-    for (std::size_t i = 0; i < process_settings.count && counts; ++i) {
+    for (std::size_t i = 0; i < process_settings.rule_count && counts; ++i) {
         settings::Rule& rule = process_settings.rules[i];
         rule.automatic = rule.may_suspend = true;
         rule.only_stdio_access = rule.mpi_disjoint = rule.direct = false;
@@ -143,7 +144,7 @@ settings::Settings* read_settings() noexcept {
     const char* file = get_initial_variable("SONDE_IOBUF_FILE");
     const bool has_stage = is_set_to("SONDE_IOBUF", "count") || is_set_to("SONDE_IOBUF", "verify");
     const bool has_settings = params != nullptr || file != nullptr || has_stage ||
-                              raw::call(SYS_faccessat, AT_FDCWD, raw::number(site_file), F_OK) == 0;
+                              raw::call(SYS_faccessat, AT_FDCWD, raw::pointer_to_number(site_file), F_OK) == 0;
     if (is_set_to("SONDE_IOBUF", "off") || !has_settings) {
         return nullptr;
     }
@@ -159,7 +160,7 @@ settings::Settings* read_settings() noexcept {
         settings::read_params("*:auto", process_settings, print_warning);
     }
     choose_stage();
-    const bool all_off = std::all_of(process_settings.rules, process_settings.rules + process_settings.count,
+    const bool all_off = std::all_of(process_settings.rules, process_settings.rules + process_settings.rule_count,
                                      [](const settings::Rule& rule) { return rule.is_disabled; });
     const bool is_off = process_settings.locked_options.is_disabled || process_settings.is_excluded ||
                         (all_off && process_settings.standard_output_bytes == 0);

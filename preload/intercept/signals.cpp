@@ -42,14 +42,14 @@ void deliver_deferred_signals() {
     }
     if (mask_changed) {
         mask_changed = false;
-        raw::call(SYS_rt_sigprocmask, SIG_SETMASK, raw::number(&mask_before), 0, kernel_mask_bytes);
+        raw::call(SYS_rt_sigprocmask, SIG_SETMASK, raw::pointer_to_number(&mask_before), 0, kernel_mask_bytes);
     }
 }
 
 void defer_signal(int number, bool details, siginfo_t* info, void* context) noexcept {
     const long pid = raw::call(SYS_getpid);
     const long thread = raw::call(SYS_gettid);
-    if (!details || raw::call(SYS_rt_tgsigqueueinfo, pid, thread, number, raw::number(info)) != 0) {
+    if (!details || raw::call(SYS_rt_tgsigqueueinfo, pid, thread, number, raw::pointer_to_number(info)) != 0) {
         raw::call(SYS_tgkill, pid, thread, number);
     }
     auto* interrupted = static_cast<ucontext_t*>(context);

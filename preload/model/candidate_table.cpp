@@ -35,7 +35,7 @@ std::uint32_t compute_identity(dev_t device, ino_t inode) noexcept {
 std::uint32_t get_identity_of_descriptor(int fd) noexcept {
     std::uint32_t identity = candidates[fd].identity.load(std::memory_order_relaxed);
     struct stat status {};
-    if (identity == 0 && raw::call(SYS_fstat, fd, raw::number(&status)) == 0) {
+    if (identity == 0 && raw::call(SYS_fstat, fd, raw::pointer_to_number(&status)) == 0) {
         identity = compute_identity(status.st_dev, status.st_ino);
         candidates[fd].identity.store(identity, std::memory_order_relaxed);
     }

@@ -24,7 +24,7 @@ void begin_error_line(system::Text& line) noexcept {
 void log_error_line(const system::Text& line) noexcept {
     // Descriptor 2 may be a file of the program by now.
     if (get_candidate_state(2) == not_examined && !is_registered_descriptor(2)) {
-        raw::call(SYS_write, 2, raw::number(line.data() + priority_length),
+        raw::call(SYS_write, 2, raw::pointer_to_number(line.data() + priority_length),
                   static_cast<long>(line.length() - priority_length));
     }
     system::send_to_system_log(line.data(), line.length() - 1);

@@ -108,9 +108,9 @@ struct CachedPages {
     std::uint32_t prefetch = 0;   ///< pages read ahead
     std::uint32_t count = 0;
     std::uint32_t queued_for_read_ahead = 0;  ///< pages to be read ahead
-    std::uint32_t bucket_mask = 0;
-    Page** buckets = nullptr;
-    Page* inline_buckets[16] = {};  ///< as many as most files need, without a call for memory
+    std::uint32_t hash_bucket_mask = 0;
+    Page** hash_buckets = nullptr;
+    Page* inline_hash_buckets[16] = {};  ///< as many as most files need, without a call for memory
     Page *newest = nullptr, *oldest = nullptr;
 };
 

@@ -13,7 +13,7 @@ std::uint32_t compute_file_bucket(dev_t device, ino_t inode) noexcept {
 }
 
 bool read_status(int fd, struct stat& status) noexcept {
-    return raw::call(SYS_fstat, fd, raw::number(&status)) == 0;
+    return raw::call(SYS_fstat, fd, raw::pointer_to_number(&status)) == 0;
 }
 
 /// Requires the lock of the table of files. Returns the file locked.

@@ -127,7 +127,7 @@ void resume_buffering(File& file) noexcept {
     }
     struct stat status {};
     if (file.descriptors.descriptions != nullptr &&
-        raw::call(SYS_fstat, file.descriptors.descriptions->fd, raw::number(&status)) == 0) {
+        raw::call(SYS_fstat, file.descriptors.descriptions->fd, raw::pointer_to_number(&status)) == 0) {
         file.size = file.append.kernel_size = status.st_size;
     }
     file.space_checked_ns = 0;

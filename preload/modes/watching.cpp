@@ -11,7 +11,8 @@
 
 namespace sonde::buffer {
 
-static_assert(max_pages_chosen <= std::size(CachedPages{}.inline_buckets), "make_buckets() makes as many at least");
+static_assert(max_pages_chosen <= std::size(CachedPages{}.inline_hash_buckets),
+              "make_buckets() makes as many at least");
 
 namespace {
 

@@ -56,8 +56,8 @@ struct Number {
     std::uint32_t min_value;
     std::uint32_t max_value;
 };
-constexpr Number numbers[] = {{"size", &Rule::size, 512, 1U << 30U},
-                              {"count", &Rule::count, 1, 1U << 16U},
+constexpr Number numbers[] = {{"size", &Rule::buffer_bytes, 512, 1U << 30U},
+                              {"count", &Rule::buffer_count, 1, 1U << 16U},
                               {"prefetch", &Rule::prefetch, 0, 256}};
 struct Flag {
     const char* name;
@@ -200,7 +200,7 @@ bool is_option(TextRange piece) noexcept {
 }
 
 /// Which programs an entry is for.
-struct Programs {
+struct ProgramFilter {
     bool has_only = false, is_named = false, is_left_out = false;
     bool is_program_included() const noexcept { return !is_left_out && (is_named || !has_only); }
 
@@ -258,15 +258,16 @@ bool read_options(const char* colon, const char* end, TextRange pattern, Rule& r
                   Warn warn) noexcept {
     const bool process = pattern.is("%process");
     const bool locks = pattern.is("%locked");
-    Programs programs;
-    for_each_option(colon, end,
-                    [&](TextRange name, TextRange value, TextRange) { programs.read(name, value, into.program); });
-    if (!programs.is_program_included()) {
+    ProgramFilter program_filter;
+    for_each_option(colon, end, [&](TextRange name, TextRange value, TextRange) {
+        program_filter.read(name, value, into.program);
+    });
+    if (!program_filter.is_program_included()) {
         into.is_excluded |= process;
         return false;
     }
     for_each_option(colon, end, [&](TextRange name, TextRange value, TextRange option) {
-        if (Programs{}.read(name, value, nullptr) || is_option_locked_by_site(name, option, into, warn)) {
+        if (ProgramFilter{}.read(name, value, nullptr) || is_option_locked_by_site(name, option, into, warn)) {
             return;
         }
         if (locks) {
@@ -310,17 +311,17 @@ void read_entry(const char* begin, const char* end, Settings& into, Warn warn) n
         return;  // these two are the business of the C library, which has no reason to read ahead or to delay errors
     }
     if (pattern.is("%stdout")) {
-        into.standard_output_bytes = rule.size;
+        into.standard_output_bytes = rule.buffer_bytes;
         return;
     }
-    if (!fits || into.count == Settings::max_rules) {
+    if (!fits || into.rule_count == Settings::max_rules) {
         warn_of_piece(warn, "IOBUF_PARAMS: too long or too many entries; left out: \"", pattern, "\".");
         return;
     }
     rule.may_suspend = rule.automatic;
     std::memcpy(rule.pattern, pattern.begin, pattern.length);
     rule.pattern[pattern.length] = 0;
-    into.rules[into.count++] = rule;
+    into.rules[into.rule_count++] = rule;
 }
 
 }  // namespace
@@ -370,7 +371,7 @@ void read_params(const char* text, Settings& into, Warn warn) noexcept {
 
 Rule* find_rule_by_name(Settings& settings, const char* name, const char* absolute) noexcept {
     const bool system = absolute != nullptr && is_system_path(absolute);
-    for (std::size_t i = 0; i < settings.count; ++i) {
+    for (std::size_t i = 0; i < settings.rule_count; ++i) {
         Rule& rule = settings.rules[i];
         if ((!system || rule.pattern[0] == '/') && pattern_covers(rule.pattern, name, absolute)) {
             __atomic_fetch_add(&rule.match_count, 1, __ATOMIC_RELAXED);
@@ -381,7 +382,7 @@ Rule* find_rule_by_name(Settings& settings, const char* name, const char* absolu
 }
 
 int find_rule_index(const Settings& settings, const char* name) noexcept {
-    for (std::size_t i = 0; i < settings.count; ++i) {
+    for (std::size_t i = 0; i < settings.rule_count; ++i) {
         const Rule& rule = settings.rules[i];
         if (pattern_covers(rule.pattern, name, nullptr)) {
             return rule.is_disabled ? no_rule : static_cast<int>(i);

@@ -7,12 +7,12 @@
 
 namespace sonde::settings {
 
-/// One entry: files whose name matches `pattern` get `count` buffers of `size` bytes. The defaults are those that job
-/// scripts spell out for Cray's library: *:size=1M:count=4:prefetch=1.
+/// One entry: files whose name matches `pattern` get `buffer_count` buffers of `buffer_bytes` bytes. The defaults are
+/// those that job scripts spell out for Cray's library: *:size=1M:count=4:prefetch=1.
 struct Rule {
     char pattern[256] = {};
-    std::uint32_t size = 1U << 20U;
-    std::uint32_t count = 4;
+    std::uint32_t buffer_bytes = 1U << 20U;
+    std::uint32_t buffer_count = 4;
     std::uint32_t prefetch = 1;  ///< buffers read ahead; 0 = never
     bool direct = false;
     bool verbose = false;
@@ -44,7 +44,7 @@ enum class Stage : std::uint8_t {
 struct Settings {
     static constexpr std::size_t max_rules = 64;
     Rule rules[max_rules];
-    std::size_t count = 0;
+    std::size_t rule_count = 0;
     std::uint32_t standard_output_bytes = 0;  ///< %stdout was named: size of its buffer
     Limits limits;
     Stage stage = Stage::Buffer;

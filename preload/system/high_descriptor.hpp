@@ -16,7 +16,7 @@ inline constexpr int first_private = 700;
 inline int duplicate_to_high_descriptor(int fd) noexcept {
     long duplicate = raw::call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, first_private);
     struct rlimit limit {};
-    if (duplicate < 0 && raw::call(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, raw::number(&limit)) == 0 &&
+    if (duplicate < 0 && raw::call(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, raw::pointer_to_number(&limit)) == 0 &&
         limit.rlim_cur > 24) {
         duplicate = raw::call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, static_cast<long>(limit.rlim_cur) - 12);
     }

@@ -16,11 +16,12 @@ inline void futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t exp
     timespec limit{};
     limit.tv_sec = limit_ns / 1'000'000'000;
     limit.tv_nsec = limit_ns % 1'000'000'000;
-    raw::call(SYS_futex, raw::number(&word), FUTEX_WAIT_PRIVATE, expected, limit_ns < 0 ? 0 : raw::number(&limit));
+    raw::call(SYS_futex, raw::pointer_to_number(&word), FUTEX_WAIT_PRIVATE, expected,
+              limit_ns < 0 ? 0 : raw::pointer_to_number(&limit));
 }
 
 inline void futex_wake(const std::atomic<std::uint32_t>& word, int waiters) {
-    raw::call(SYS_futex, raw::number(&word), FUTEX_WAKE_PRIVATE, waiters);
+    raw::call(SYS_futex, raw::pointer_to_number(&word), FUTEX_WAKE_PRIVATE, waiters);
 }
 
 /// 0 free, 1 held, 2 held and somebody may wait.

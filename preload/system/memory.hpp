@@ -18,7 +18,7 @@ inline void* map_bytes(std::size_t bytes, bool reserve_only = false) noexcept {
 }
 
 inline void unmap_bytes(void* where, std::size_t bytes) noexcept {
-    raw::call(SYS_munmap, raw::number(where), static_cast<long>(bytes));
+    raw::call(SYS_munmap, raw::pointer_to_number(where), static_cast<long>(bytes));
 }
 
 /// Objects of one type whose memory is never given back: a stale pointer always points to some T, so a thread that lost

@@ -51,7 +51,7 @@ inline long call(long number, long a = 0, long b = 0, long c = 0, long d = 0, lo
 #error "The preload library knows the system calls of x86-64 and aarch64 only"
 #endif
 
-inline long number(const void* pointer) noexcept {
+inline long pointer_to_number(const void* pointer) noexcept {
     return reinterpret_cast<long>(pointer);
 }
 

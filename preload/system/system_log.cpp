@@ -14,8 +14,8 @@ void send_to_system_log(const char* line, std::size_t length) noexcept {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     std::memcpy(address.sun_path, "/dev/log", sizeof("/dev/log"));
-    if (fd >= 0 && raw::call(SYS_connect, fd, raw::number(&address), sizeof(address)) == 0) {
-        raw::call(SYS_sendto, fd, raw::number(line), static_cast<long>(length), MSG_NOSIGNAL, 0, 0);
+    if (fd >= 0 && raw::call(SYS_connect, fd, raw::pointer_to_number(&address), sizeof(address)) == 0) {
+        raw::call(SYS_sendto, fd, raw::pointer_to_number(line), static_cast<long>(length), MSG_NOSIGNAL, 0, 0);
     }
     if (fd >= 0) {
         raw::call(SYS_close, fd);

@@ -76,7 +76,8 @@ class Text {
     bool flush() noexcept {
         std::size_t done = 0;
         while (fd_ >= 0 && done < length_) {
-            const long result = raw::call(SYS_write, fd_, raw::number(data_ + done), static_cast<long>(length_ - done));
+            const long result =
+                raw::call(SYS_write, fd_, raw::pointer_to_number(data_ + done), static_cast<long>(length_ - done));
             if (result == -4) {  // EINTR
                 continue;
             }

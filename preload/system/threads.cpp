@@ -19,7 +19,8 @@ std::uint32_t start_threads(void* (*run)(void*) noexcept, std::uint32_t count) n
     // All but the two that libc needs in every thread (setuid() waits for them): 32 and 33, bits 31 and 32.
     const std::uint64_t all = ~(std::uint64_t{3} << 31U);
     std::uint64_t before = 0;
-    raw::call(SYS_rt_sigprocmask, SIG_SETMASK, raw::number(&all), raw::number(&before), sizeof(all));
+    raw::call(SYS_rt_sigprocmask, SIG_SETMASK, raw::pointer_to_number(&all), raw::pointer_to_number(&before),
+              sizeof(all));
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
@@ -33,7 +34,7 @@ std::uint32_t start_threads(void* (*run)(void*) noexcept, std::uint32_t count) n
         ++started;
     }
     pthread_attr_destroy(&attributes);
-    raw::call(SYS_rt_sigprocmask, SIG_SETMASK, raw::number(&before), 0, sizeof(before));
+    raw::call(SYS_rt_sigprocmask, SIG_SETMASK, raw::pointer_to_number(&before), 0, sizeof(before));
     return started;
 }
 
@@ -45,7 +46,7 @@ void wait_for_thread_end(long thread) noexcept {
             return;
         }
         const timespec nap{0, nap_ns};
-        raw::call(SYS_nanosleep, raw::number(&nap), 0);
+        raw::call(SYS_nanosleep, raw::pointer_to_number(&nap), 0);
     }
 }
 

@@ -31,8 +31,8 @@ Record*& compute_file_bucket(std::uint64_t hash) noexcept {
 void read_file_name(int fd, const char* given_path, char* into, std::size_t room) noexcept {
     system::Text link;
     link << "/proc/self/fd/" << fd << '\0';
-    const long length =
-        raw::call(SYS_readlinkat, AT_FDCWD, raw::number(link.data()), raw::number(into), static_cast<long>(room - 1));
+    const long length = raw::call(SYS_readlinkat, AT_FDCWD, raw::pointer_to_number(link.data()),
+                                  raw::pointer_to_number(into), static_cast<long>(room - 1));
     if (length > 0) {
         into[length] = 0;
         return;
@@ -146,7 +146,7 @@ void record_open(int fd, int flags, const char* path, std::uint64_t began) noexc
     struct stat status {};
     const int saved_errno = errno;
     if (static_cast<unsigned>(fd) >= max_descriptors || (flags & O_PATH) != 0 ||
-        raw::call(SYS_fstat, fd, raw::number(&status)) != 0 || !S_ISREG(status.st_mode)) {
+        raw::call(SYS_fstat, fd, raw::pointer_to_number(&status)) != 0 || !S_ISREG(status.st_mode)) {
         return;
     }
     Record* record = find_or_make_record(fd, path != nullptr ? path : "");

@@ -43,10 +43,10 @@ TickScale measure_tick_rate() noexcept {
 }
 
 std::size_t read_small_file(const char* path, char* into, std::size_t room) noexcept {
-    const long fd = raw::call(SYS_openat, AT_FDCWD, raw::number(path), O_RDONLY | O_CLOEXEC);
+    const long fd = raw::call(SYS_openat, AT_FDCWD, raw::pointer_to_number(path), O_RDONLY | O_CLOEXEC);
     long bytes_read = 0;
     if (fd >= 0) {
-        bytes_read = raw::call(SYS_read, fd, raw::number(into), static_cast<long>(room - 1));
+        bytes_read = raw::call(SYS_read, fd, raw::pointer_to_number(into), static_cast<long>(room - 1));
         raw::call(SYS_close, fd);
     }
     const std::size_t length = bytes_read > 0 ? static_cast<std::size_t>(bytes_read) : 0;
@@ -87,7 +87,7 @@ void append_command_line(Text& text) noexcept {
 
 void append_process_line(Text& text, const TickScale& scale) noexcept {
     struct utsname machine {};
-    raw::call(SYS_uname, raw::number(&machine));
+    raw::call(SYS_uname, raw::pointer_to_number(&machine));
     text << "{\"type\":\"process\",\"schema\":\"sonde-trace/1\",\"pid\":" << std::int64_t{raw::call(SYS_getpid)}
          << ",\"parent\":" << std::int64_t{raw::call(SYS_getppid)} << ",\"host\":";
     text.json(machine.nodename) << ",";
@@ -222,7 +222,7 @@ void write_trace() noexcept {
     }
     const TickScale scale = measure_tick_rate();
     struct utsname machine {};
-    raw::call(SYS_uname, raw::number(&machine));
+    raw::call(SYS_uname, raw::pointer_to_number(&machine));
     Text name;
     Text final_name;
     name << state.folder << "/" << machine.nodename << "-" << std::int64_t{raw::call(SYS_getpid)};
@@ -244,7 +244,8 @@ void write_trace() noexcept {
     const bool good = text.flush();
     raw::call(SYS_close, fd);
     if (good) {  // so that readers see complete traces only
-        raw::call(SYS_renameat2, AT_FDCWD, raw::number(name.data()), AT_FDCWD, raw::number(final_name.data()), 0);
+        raw::call(SYS_renameat2, AT_FDCWD, raw::pointer_to_number(name.data()), AT_FDCWD,
+                  raw::pointer_to_number(final_name.data()), 0);
     }
 }
 

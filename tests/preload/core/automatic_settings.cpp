@@ -240,7 +240,7 @@ TEST_CASE("watched_file_has_room_for_every_choice") {
     CHECK(file_of(fd).is_watched);
     CHECK(file_of(fd).pages.page_size == 1 << 20);
     CHECK(file_of(fd).pages.max_pages == 16);
-    CHECK(file_of(fd).pages.bucket_mask >= 15);
+    CHECK(file_of(fd).pages.hash_bucket_mask >= 15);
     std::string record(1000, 'x');
     for (int i = 0; i < 200; ++i) {
         REQUIRE(write_at(fd, record.data(), 1000, i * 1000) == 1000);

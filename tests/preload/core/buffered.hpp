@@ -161,7 +161,7 @@ inline ssize_t write_at(int fd, char* data, std::size_t bytes, off64_t offset) {
 /// Profitability decides for each file, as with `auto`, but with the pages that `params` names and without watching.
 inline settings::Settings& use_measured(const char* params, bool leases = false) {
     settings::Settings& settings = use(params, leases);
-    for (std::size_t i = 0; i < settings.count; ++i) {
+    for (std::size_t i = 0; i < settings.rule_count; ++i) {
         settings.rules[i].may_suspend = true;
     }
     return settings;

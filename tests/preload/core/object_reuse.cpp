@@ -54,7 +54,7 @@ TEST_CASE("reused_object_keeps_nothing_of_previous_file") {
     CHECK(file->inode == 0);
     CHECK(file->device == 0);
     CHECK(file->rule == nullptr);
-    CHECK(file->pages.buckets == nullptr);
+    CHECK(file->pages.hash_buckets == nullptr);
     CHECK(file->generation == generation + 1);
     CHECK(buffer::files_known.load() == file_count - 1);
     const int second = open_buffered(folder.path + "/second", O_RDWR | O_CREAT);

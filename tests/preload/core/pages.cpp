@@ -34,7 +34,7 @@ struct Paged {
         CHECK(file->pages.count == 0);
         CHECK(file->pages.newest == nullptr);
         buffer::free_page_buckets(*file);
-        CHECK(file->pages.buckets == nullptr);
+        CHECK(file->pages.hash_buckets == nullptr);
     }
     Page* page(std::int64_t index) {
         bool again = false;
@@ -61,7 +61,7 @@ struct Paged {
 TEST_CASE("bucket_count_is_a_power_of_two_from_sixteen") {
     const auto buckets = [](std::uint32_t limit) {
         const Paged paged(limit);
-        return paged.file->pages.bucket_mask + 1;
+        return paged.file->pages.hash_bucket_mask + 1;
     };
     CHECK(buckets(1) == 16);
     CHECK(buckets(16) == 16);
@@ -70,9 +70,9 @@ TEST_CASE("bucket_count_is_a_power_of_two_from_sixteen") {
     CHECK(buckets(65'536) == 65'536);
     CHECK(buckets(1U << 31U) == 1U << 20U);
     const Paged few(16);
-    CHECK(few.file->pages.buckets == few.file->pages.inline_buckets);
+    CHECK(few.file->pages.hash_buckets == few.file->pages.inline_hash_buckets);
     const Paged many(17);
-    CHECK(many.file->pages.buckets != many.file->pages.inline_buckets);
+    CHECK(many.file->pages.hash_buckets != many.file->pages.inline_hash_buckets);
 }
 
 TEST_CASE("pages_are_looked_up_by_index_and_ordered_by_use") {

@@ -68,44 +68,44 @@ TEST_CASE("pattern_without_slash_matches_last_path_part") {
 TEST_CASE("settings of production job scripts are parsed as documented") {
     SUBCASE("weather") {
         const auto settings = parse("*nemsio:verbose:size=4M,*:verbose:size=4M");
-        REQUIRE(settings->count == 2);
+        REQUIRE(settings->rule_count == 2);
         CHECK(std::string(settings->rules[0].pattern) == "*nemsio");
-        CHECK(settings->rules[0].size == 4U << 20U);
-        CHECK(settings->rules[0].count == 4);
+        CHECK(settings->rules[0].buffer_bytes == 4U << 20U);
+        CHECK(settings->rules[0].buffer_count == 4);
         CHECK(settings->rules[1].verbose);
     }
     SUBCASE("many large buffers") {
         const auto settings = parse("*IOR_POSIX*:count=32:size=1g:prefetch=8:preflush=8");
-        CHECK(settings->rules[0].size == 1U << 30U);
-        CHECK(settings->rules[0].count == 32);
+        CHECK(settings->rules[0].buffer_bytes == 1U << 30U);
+        CHECK(settings->rules[0].buffer_count == 32);
         CHECK(settings->rules[0].prefetch == 8);
     }
     SUBCASE("earthquakes, with the standard streams") {
         const auto settings = parse("*mesh.e:size=1M:count=64:ignoreflush:lazyclose,*.e:size=2M,%stdout,%stderr");
-        REQUIRE(settings->count == 2);
-        CHECK(settings->rules[0].count == 64);
+        REQUIRE(settings->rule_count == 2);
+        CHECK(settings->rules[0].buffer_count == 64);
         CHECK(settings->standard_output_bytes == 1U << 20U);
     }
     SUBCASE("blanks after an equals sign, an old member") {
         const auto settings = parse("*:size= 1M:count=4:vbuffer_count=4096:prefetch=1");
-        CHECK(settings->rules[0].size == 1U << 20U);
+        CHECK(settings->rules[0].buffer_bytes == 1U << 20U);
         CHECK(settings->rules[0].prefetch == 1);
     }
     CHECK(warnings.empty());
 }
 
 TEST_CASE("invalid settings are reported and valid settings used") {
-    CHECK(parse("12M:verbose")->count == 1);
+    CHECK(parse("12M:verbose")->rule_count == 1);
     REQUIRE(warnings.size() == 1);
     CHECK(warnings[0].find("looks like a size") != std::string::npos);
-    CHECK(parse("*:sice=4M:count=7")->rules[0].count == 7);
+    CHECK(parse("*:sice=4M:count=7")->rules[0].buffer_count == 7);
     REQUIRE(warnings.size() == 1);
     CHECK(warnings[0].find("sice=4M") != std::string::npos);
-    CHECK(parse("*:size=lots")->rules[0].size == 1U << 20U);
+    CHECK(parse("*:size=lots")->rules[0].buffer_bytes == 1U << 20U);
     CHECK(warnings.size() == 1);
-    CHECK(parse("*:size=1")->rules[0].size == 512);
+    CHECK(parse("*:size=1")->rules[0].buffer_bytes == 512);
     CHECK(warnings.size() == 1);
-    CHECK(parse(":size=4M,*.dat")->count == 1);
+    CHECK(parse(":size=4M,*.dat")->rule_count == 1);
     CHECK(warnings.size() == 1);
     CHECK(parse("*.log:alone")->rules[0].is_only_user);
     CHECK_FALSE(parse("*.log:alone:alone=off")->rules[0].is_only_user);
@@ -115,21 +115,21 @@ TEST_CASE("invalid settings are reported and valid settings used") {
     CHECK_FALSE(parse("*.h5:mpiio=all")->rules[0].mpi_disjoint);
     REQUIRE(warnings.size() == 1);
     CHECK(warnings[0].find("\"all\"") != std::string::npos);
-    CHECK(parse("*:eager")->count == 1);
+    CHECK(parse("*:eager")->rule_count == 1);
     REQUIRE(warnings.size() == 1);
     CHECK(warnings[0].find("\"eager\"") != std::string::npos);
-    CHECK(parse("")->count == 0);
-    CHECK(parse(",,\n ,")->count == 0);
+    CHECK(parse("")->rule_count == 0);
+    CHECK(parse(",,\n ,")->rule_count == 0);
     CHECK(warnings.empty());
     CHECK(parse("%process:threads=1:maxmem=64M:age=9")->limits.threads == 1);
     CHECK(warnings.empty());
-    CHECK(parse("%process:thread=1")->count == 0);
+    CHECK(parse("%process:thread=1")->rule_count == 0);
     CHECK(warnings.size() == 1);
 }
 
 TEST_CASE("a settings file has one entry a line, and comments") {
     const auto settings = parse("# ours\n*.dat:size=2M\n\n  # off for these\n*.log:off\nname#1\n");
-    REQUIRE(settings->count == 3);
+    REQUIRE(settings->rule_count == 3);
     CHECK(std::string(settings->rules[2].pattern) == "name#1");
     CHECK(find_rule_by_name(*settings, "run.log", "/scratch/run.log") == nullptr);
     CHECK(find_rule_by_name(*settings, "run.dat", "/scratch/run.dat") == &settings->rules[0]);
@@ -145,10 +145,10 @@ TEST_CASE("system paths are covered only by explicit patterns") {
 TEST_CASE("options without a pattern are for all files") {
     Settings given_for_all;
     read_params("count=2:size=32m:direct,*.log:off", given_for_all, [](const char*) { FAIL("nothing to say"); });
-    REQUIRE(given_for_all.count == 2);
+    REQUIRE(given_for_all.rule_count == 2);
     CHECK(std::string(given_for_all.rules[0].pattern) == "*");
-    CHECK(given_for_all.rules[0].count == 2);
-    CHECK(given_for_all.rules[0].size == 32U << 20U);
+    CHECK(given_for_all.rules[0].buffer_count == 2);
+    CHECK(given_for_all.rules[0].buffer_bytes == 32U << 20U);
     CHECK(given_for_all.rules[0].direct);
     CHECK(given_for_all.rules[1].is_disabled);
 }
@@ -173,10 +173,10 @@ TEST_CASE("no text makes the parser stumble") {
             text += signs[random() % signs.size()];
         }
         const auto settings = parse(text);
-        REQUIRE(settings->count <= Settings::max_rules);
-        for (std::size_t i = 0; i < settings->count; ++i) {
-            REQUIRE(settings->rules[i].size >= 512);
-            REQUIRE(settings->rules[i].count >= 1);
+        REQUIRE(settings->rule_count <= Settings::max_rules);
+        for (std::size_t i = 0; i < settings->rule_count; ++i) {
+            REQUIRE(settings->rules[i].buffer_bytes >= 512);
+            REQUIRE(settings->rules[i].buffer_count >= 1);
         }
     }
 }
@@ -188,13 +188,13 @@ TEST_CASE("entry_for_another_program_is_skipped") {
         read_params(text, *settings, [](const char*) {});
         return settings;
     };
-    CHECK(read("*.dat:only=solve")->count == 1);
-    CHECK(read("*.dat:only=/apps/*")->count == 1);
-    CHECK(read("*.dat:only=other")->count == 0);
-    CHECK(read("*.dat:only=other:only=solve")->count == 1);
-    CHECK(read("*.dat:not=solve")->count == 0);
-    CHECK(read("*.dat:not=other:size=4M")->rules[0].size == 4U << 20U);
-    CHECK(read("only=solve:size=4M")->count == 1);
+    CHECK(read("*.dat:only=solve")->rule_count == 1);
+    CHECK(read("*.dat:only=/apps/*")->rule_count == 1);
+    CHECK(read("*.dat:only=other")->rule_count == 0);
+    CHECK(read("*.dat:only=other:only=solve")->rule_count == 1);
+    CHECK(read("*.dat:not=solve")->rule_count == 0);
+    CHECK(read("*.dat:not=other:size=4M")->rules[0].buffer_bytes == 4U << 20U);
+    CHECK(read("only=solve:size=4M")->rule_count == 1);
     CHECK(read("*,%process:not=solve")->is_excluded);
     CHECK_FALSE(read("*,%process:only=solve:threads=1")->is_excluded);
 }
@@ -202,9 +202,9 @@ TEST_CASE("entry_for_another_program_is_skipped") {
 TEST_CASE("locked_option_holds_in_entries_that_follow") {
     const auto settings =
         parse("first:size=8M\n%locked:size=2M:alone=off:maxmem=64M\n*:size=4M:alone,%process:maxmem=1G");
-    REQUIRE(settings->count == 2);
-    CHECK(settings->rules[0].size == 8U << 20U);
-    CHECK(settings->rules[1].size == 2U << 20U);
+    REQUIRE(settings->rule_count == 2);
+    CHECK(settings->rules[0].buffer_bytes == 8U << 20U);
+    CHECK(settings->rules[1].buffer_bytes == 2U << 20U);
     CHECK_FALSE(settings->rules[1].is_only_user);
     CHECK(settings->limits.memory == 64U << 20U);
     REQUIRE(warnings.size() == 3);
@@ -217,14 +217,14 @@ TEST_CASE("lock_for_another_program_has_no_effect") {
     const auto settings = parse("%locked:only=other:off:size=2M\n%process:not=other:threads=1\n*:size=4M");
     CHECK(warnings.empty());
     CHECK_FALSE(settings->locked_options.is_disabled);
-    CHECK(settings->rules[0].size == 4U << 20U);
+    CHECK(settings->rules[0].buffer_bytes == 4U << 20U);
     CHECK(settings->limits.threads == 1);
 }
 
 TEST_CASE("program_longer_than_any_path_matches_nothing") {
     const std::string name(5000, '*');
-    CHECK(parse("*:only=" + name)->count == 0);
-    CHECK(parse("*:not=" + name)->count == 1);
+    CHECK(parse("*:only=" + name)->rule_count == 0);
+    CHECK(parse("*:not=" + name)->rule_count == 1);
     CHECK(warnings.empty());
 }
 

@@ -130,12 +130,12 @@ std::uint64_t ExtentCache::set_capacity(std::uint64_t capacity) {
     return evict_excess();
 }
 
-std::uint64_t ExtentCache::cached_bytes_of(std::uint64_t file) const {
+std::uint64_t ExtentCache::count_cached_bytes(std::uint64_t file) const {
     const auto cached_file = files_.find(file);
     return cached_file == files_.end() ? 0 : cached_file->second.bytes;
 }
 
-std::uint64_t ExtentCache::written_bytes_of(std::uint64_t file) const {
+std::uint64_t ExtentCache::count_written_bytes(std::uint64_t file) const {
     const auto cached_file = files_.find(file);
     return cached_file == files_.end() ? 0 : cached_file->second.written_bytes;
 }

@@ -23,9 +23,9 @@ class ExtentCache {
     /// Evicts bytes beyond the capacity and returns their number.
     std::uint64_t set_capacity(std::uint64_t capacity);
 
-    std::uint64_t cached_bytes_of(std::uint64_t file) const;
+    std::uint64_t count_cached_bytes(std::uint64_t file) const;
     /// Cached bytes that writes inserted.
-    std::uint64_t written_bytes_of(std::uint64_t file) const;
+    std::uint64_t count_written_bytes(std::uint64_t file) const;
     std::uint64_t bytes() const noexcept { return bytes_; }
     std::uint64_t capacity() const noexcept { return capacity_; }
 

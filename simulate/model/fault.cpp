@@ -197,11 +197,11 @@ int find_link(const SystemModel& site, const std::string& name) {
     return find_by_id(site.links, name);
 }
 
-int find_server(const SystemModel& site, const std::string& name) {
+int find_server_index(const SystemModel& site, const std::string& name) {
     return find_by_id(site.servers, name);
 }
 
-int find_write_cache(const SystemModel& site, const std::string& controller) {
+int find_write_cache_index(const SystemModel& site, const std::string& controller) {
     const auto& caches = site.write_caches;
     const auto cache = std::find_if(caches.begin(), caches.end(),
                                     [&](const WriteCacheDescription& other) { return other.controller == controller; });
@@ -269,7 +269,7 @@ namespace {
 
 /// Throws SystemModelError when a lost server has no partner, or no target.
 void check_server(const Fault& fault, const SystemModel& site, const SystemModelError& missing_part) {
-    const int server = find_server(site, fault.part);
+    const int server = find_server_index(site, fault.part);
     if (server < 0) {
         throw missing_part;
     }
@@ -343,7 +343,7 @@ void check_fault(const Fault& fault, const SystemModel& site) {
     if (fault.kind == FaultKind::slow_drive) {
         check_drive(fault, site);
     }
-    if (part_kind == "controller" && find_write_cache(site, fault.part) < 0) {
+    if (part_kind == "controller" && find_write_cache_index(site, fault.part) < 0) {
         throw SystemModelError(
             "fault \"" + fault.to_text() + "\" would change nothing: mount " + site.mount + " of system " +
             site.system + " has no controller \"" + fault.part +

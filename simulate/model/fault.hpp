@@ -113,7 +113,8 @@ int find_target(const SystemModel& site, const std::string& name);
 int find_client(const SystemModel& site, const std::string& name);
 int find_router(const SystemModel& site, const std::string& name);  ///< index in SystemModel::routers
 int find_link(const SystemModel& site, const std::string& name);
-int find_server(const SystemModel& site, const std::string& name);
-int find_write_cache(const SystemModel& site, const std::string& controller);  ///< index in SystemModel::write_caches
+int find_server_index(const SystemModel& site, const std::string& name);
+/// Index in SystemModel::write_caches; -1: none.
+int find_write_cache_index(const SystemModel& site, const std::string& controller);
 
 }  // namespace sonde::simulate

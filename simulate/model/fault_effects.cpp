@@ -164,7 +164,7 @@ void lose_messages(MachineParts& parts, const Fault& fault, bool begins) {
 }
 
 void lose_server(MachineParts& parts, const Fault& fault, bool begins) {
-    const int server = find_server(parts.system, fault.part);
+    const int server = find_server_index(parts.system, fault.part);
     const Time now = parts.timeline.now();
     const int partner = parts.system.servers[static_cast<std::size_t>(server)].partner;
     const std::string& host = parts.system.servers[static_cast<std::size_t>(partner)].id;
@@ -183,7 +183,7 @@ void lose_server(MachineParts& parts, const Fault& fault, bool begins) {
 }
 
 void write_through(MachineParts& parts, const Fault& fault, bool begins) {
-    parts.storage.set_write_back(static_cast<std::size_t>(find_write_cache(parts.system, fault.part)), !begins);
+    parts.storage.set_write_back(static_cast<std::size_t>(find_write_cache_index(parts.system, fault.part)), !begins);
 }
 
 /// Switches a fault on (`begins`) or off.

@@ -134,7 +134,7 @@ void Machine::drop_server_caches() {
 }
 
 std::uint64_t Machine::cached_bytes(std::uint32_t client, FileId file) const {
-    return core_->parts.clients[client].pages.cached_bytes_of(file);
+    return core_->parts.clients[client].pages.count_cached_bytes(file);
 }
 
 void Machine::begin_fault(const Fault& fault) {

@@ -46,7 +46,7 @@ Time ClientCache::cache_lock_time(const Client& client, const ModelOperation& op
     if (cached_page_cost_s_ <= 0) {
         return 0;
     }
-    const std::uint64_t cached_pages = client.pages.written_bytes_of(operation.file) / page_bytes;
+    const std::uint64_t cached_pages = client.pages.count_written_bytes(operation.file) / page_bytes;
     const std::uint64_t read_pages = (operation.length + page_bytes - 1) / page_bytes;
     return seconds_to_time(cached_page_cost_s_ * static_cast<double>(cached_pages) * static_cast<double>(read_pages));
 }

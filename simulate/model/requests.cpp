@@ -84,7 +84,7 @@ void RequestPath::send(std::uint32_t request_index) {
     if (target.description.contention > 0) {
         ++target.active_files[request.file];
     }
-    network_.choose_route(request, client, target, storage_.server_of(request.target));
+    network_.choose_route(request, client, target, storage_.find_server(request.target));
     const Time now = timeline_.now();
     Time send_time = now;
     if (request.purpose == RequestPurpose::write_behind && client.description.write_behind_rate > 0) {

@@ -47,17 +47,17 @@ StorageServers::StorageServers(const SystemModel& site, NoiseSeeds& seeds, std::
     }
 }
 
-Medium* StorageServers::medium_of(const StorageTarget& target) {
+Medium* StorageServers::get_medium(const StorageTarget& target) {
     return target.description.medium >= 0 ? &media_[static_cast<std::size_t>(target.description.medium)] : nullptr;
 }
 
-const Server* StorageServers::server_of(std::uint32_t target) const {
+const Server* StorageServers::find_server(std::uint32_t target) const {
     const int server = targets_[target].description.server;
     return server >= 0 ? &servers_[static_cast<std::size_t>(server)] : nullptr;
 }
 
 const std::string& StorageServers::log_host_of_target(std::uint32_t target) const {
-    const Server* server = server_of(target);
+    const Server* server = find_server(target);
     return server != nullptr ? server->description.id : site_.clients.front().id;
 }
 
@@ -140,7 +140,7 @@ Time StorageServers::retry_on_drive(const StorageRequest& request) {
     constexpr Time error_recovery = 500'000'000;
     const Time now = timeline_.now();
     StorageTarget& target = targets_[request.target];
-    Medium* medium = medium_of(target);
+    Medium* medium = get_medium(target);
     const std::string& drive = medium == nullptr                       ? target.description.id
                                : medium->description.drive_ids.empty() ? medium->description.id
                                                                        : medium->description.drive_ids.front();
@@ -154,7 +154,7 @@ Time StorageServers::retry_on_drive(const StorageRequest& request) {
 }
 
 /// The cache that answers writes to these drives; null where none does.
-WriteCache* StorageServers::write_cache_of(const Medium* medium) {
+WriteCache* StorageServers::find_write_cache(const Medium* medium) {
     if (medium == nullptr || medium->description.write_cache < 0) {
         return nullptr;
     }
@@ -165,16 +165,16 @@ WriteCache* StorageServers::write_cache_of(const Medium* medium) {
 void StorageServers::write_to_drives(WriteCache& cache, const std::vector<WriteCache::DriveWrite>& writes) {
     for (const WriteCache::DriveWrite& write : writes) {
         StorageTarget& target = targets_[write.target];
-        const ServiceTimes times = serve_request(target, medium_of(target), write.request, timeline_.now());
+        const ServiceTimes times = serve_request(target, get_medium(target), write.request, timeline_.now());
         cache.add_pending(times.done, write.request.length);
     }
 }
 
 /// A write is done when the cache has room for it.
 ServiceTimes StorageServers::write_to_cache(WriteCache& cache, std::uint32_t target, const MediaRequest& request) {
-    const MediumDescription& medium = medium_of(targets_[target])->description;
+    const MediumDescription& medium = get_medium(targets_[target])->description;
     const std::uint64_t stripe = medium.parity_drives > 0 ? medium.segment_bytes * medium.data_drives : 0;
-    write_to_drives(cache, cache.take({target, request}, stripe, targets_[target].slice_misalignment));
+    write_to_drives(cache, cache.add_write({target, request}, stripe, targets_[target].slice_misalignment));
     const Time done = cache.find_room(timeline_.now());
     return {done, done};
 }
@@ -201,10 +201,10 @@ void StorageServers::submit_to_media(StorageRequest& request, std::uint32_t requ
     media_request.fragments =
         file.fragments <= 1 ? 1 : 1 + static_cast<std::uint32_t>((file.fragments - 1) * request.length / (1ULL << 20U));
     media_request.writer_count = std::max(file.writer_count, 1U);
-    Medium* medium = medium_of(target);
-    WriteCache* cache = write_cache_of(medium);
+    Medium* medium = get_medium(target);
+    WriteCache* cache = find_write_cache(medium);
     if (cache != nullptr && !request.is_write) {
-        write_to_drives(*cache, cache->take_partial_stripe(request.target, media_request.object));
+        write_to_drives(*cache, cache->remove_partial_stripe(request.target, media_request.object));
     }
     const ServiceTimes times = cache != nullptr && request.is_write
                                    ? write_to_cache(*cache, request.target, media_request)
@@ -232,7 +232,7 @@ void StorageServers::trace_request(const StorageRequest& request) {
 
 Time StorageServers::submit_neighbor_request(std::uint32_t target_index, const MediaRequest& request, Time time) {
     StorageTarget& target = targets_[target_index];
-    const ServiceTimes times = serve_request(target, medium_of(target), request, time);
+    const ServiceTimes times = serve_request(target, get_medium(target), request, time);
     TargetCounters& counters = monitoring_.targets[target_index];
     counters.write_bytes.add(request.length);
     counters.neighbor_bytes += request.length;
@@ -250,7 +250,7 @@ void StorageServers::move_targets(int server, bool to_partner, Time recovered_at
 }
 
 void StorageServers::set_first_drive_slowdown(std::uint32_t target, double factor) {
-    medium_of(targets_[target])->first_drive_slowdown = factor;
+    get_medium(targets_[target])->first_drive_slowdown = factor;
 }
 
 void StorageServers::copy_drive_counters() {

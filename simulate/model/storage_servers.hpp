@@ -42,7 +42,7 @@ class StorageServers {
     /// Switches the write cache of a controller, which is written to the drives, to write-back or write-through.
     void set_write_back(std::size_t cache, bool enabled);
     /// The server of a target; null for local storage.
-    const Server* server_of(std::uint32_t target) const;
+    const Server* find_server(std::uint32_t target) const;
     /// The host that logs errors of a target: its server, or the first client for local storage.
     const std::string& log_host_of_target(std::uint32_t target) const;
     /// Bytes/s that a target writes; 0: unknown.
@@ -50,9 +50,9 @@ class StorageServers {
     void copy_drive_counters();
 
  private:
-    Medium* medium_of(const StorageTarget& target);
+    Medium* get_medium(const StorageTarget& target);
     Time retry_on_drive(const StorageRequest& request);
-    WriteCache* write_cache_of(const Medium* medium);
+    WriteCache* find_write_cache(const Medium* medium);
     ServiceTimes write_to_cache(WriteCache& cache, std::uint32_t target, const MediaRequest& request);
     void write_to_drives(WriteCache& cache, const std::vector<WriteCache::DriveWrite>& writes);
     Time acquire_locks(const StorageRequest& request, Time arrival);

@@ -15,13 +15,13 @@ WriteCache::DriveWrite cut_write(WriteCache::DriveWrite write, std::uint64_t fro
 
 }  // namespace
 
-std::vector<WriteCache::DriveWrite> WriteCache::take(const DriveWrite& write, std::uint64_t stripe,
-                                                     std::uint64_t shift) {
+std::vector<WriteCache::DriveWrite> WriteCache::add_write(const DriveWrite& write, std::uint64_t stripe,
+                                                          std::uint64_t shift) {
     dirty_bytes_ += write.request.length;
     if (stripe == 0) {
         return {write};
     }
-    std::vector<DriveWrite> ready = take_partial_stripe(write.target, write.request.object);
+    std::vector<DriveWrite> ready = remove_partial_stripe(write.target, write.request.object);
     std::uint64_t from = write.request.offset;
     const std::uint64_t until = from + write.request.length;
     if (!ready.empty() && ready.front().request.offset + ready.front().request.length == from) {
@@ -43,7 +43,7 @@ std::vector<WriteCache::DriveWrite> WriteCache::take(const DriveWrite& write, st
     return ready;
 }
 
-std::vector<WriteCache::DriveWrite> WriteCache::take_partial_stripe(std::uint32_t target, std::uint64_t object) {
+std::vector<WriteCache::DriveWrite> WriteCache::remove_partial_stripe(std::uint32_t target, std::uint64_t object) {
     const auto partial = std::find_if(partial_stripes_.begin(), partial_stripes_.end(), [&](const DriveWrite& other) {
         return other.target == target && other.request.object == object;
     });

@@ -34,9 +34,9 @@ class WriteCache {
     /// Takes a write. Returns what goes to the drives now: full stripes, and partial stripes that nothing continued.
     /// `stripe`: bytes, 0 where the drives gain nothing by full stripes. `shift`: from a stripe's begin to the
     /// target's.
-    std::vector<DriveWrite> take(const DriveWrite& write, std::uint64_t stripe, std::uint64_t shift);
+    std::vector<DriveWrite> add_write(const DriveWrite& write, std::uint64_t stripe, std::uint64_t shift);
     /// Removes the partial stripe of an object of a target, or all of them, and returns what goes to the drives now.
-    std::vector<DriveWrite> take_partial_stripe(std::uint32_t target, std::uint64_t object);
+    std::vector<DriveWrite> remove_partial_stripe(std::uint32_t target, std::uint64_t object);
     std::vector<DriveWrite> flush_all();
     /// The drives will have `length` bytes at that time.
     void add_pending(Time done, std::uint64_t length);

@@ -164,7 +164,7 @@ void FuseService::close_file(const OpenFile& file) {
 }
 
 void FuseService::read(fuse_req_t request, fuse_ino_t /*node*/, std::size_t size, off_t offset, Info* info) {
-    OpenFile& file = *object_of_number<OpenFile>(info->fh);
+    OpenFile& file = *cast_number_to_object<OpenFile>(info->fh);
     if (file.fd < 0) {
         const auto from = std::min(static_cast<std::size_t>(offset), file.text.size());
         fuse_reply_buf(request, file.text.data() + from, std::min(size, file.text.size() - from));
@@ -187,7 +187,7 @@ void FuseService::read(fuse_req_t request, fuse_ino_t /*node*/, std::size_t size
 }
 
 void FuseService::write_buf(fuse_req_t request, fuse_ino_t node, struct fuse_bufvec* data, off_t offset, Info* info) {
-    OpenFile& file = *object_of_number<OpenFile>(info->fh);
+    OpenFile& file = *cast_number_to_object<OpenFile>(info->fh);
     if (file.fd < 0) {
         write_control(request, inode(node), file, data);
         return;
@@ -213,7 +213,7 @@ void FuseService::write_buf(fuse_req_t request, fuse_ino_t node, struct fuse_buf
 
 /// Called for each close of a descriptor, with the cost of a close.
 void FuseService::flush(fuse_req_t request, fuse_ino_t /*node*/, Info* info) {
-    const OpenFile& file = *object_of_number<OpenFile>(info->fh);
+    const OpenFile& file = *cast_number_to_object<OpenFile>(info->fh);
     if (file.fd >= 0) {
         RealTimeMachine::TimedCall(machine_, make_file_operation(file, ModelCallKind::close), calling_thread(request))
             .wait();
@@ -222,7 +222,7 @@ void FuseService::flush(fuse_req_t request, fuse_ino_t /*node*/, Info* info) {
 }
 
 void FuseService::release(fuse_req_t request, fuse_ino_t /*node*/, Info* info) {
-    const std::unique_ptr<OpenFile> file(object_of_number<OpenFile>(info->fh));
+    const std::unique_ptr<OpenFile> file(cast_number_to_object<OpenFile>(info->fh));
     if (file->fd >= 0) {
         close_file(*file);
     }
@@ -230,7 +230,7 @@ void FuseService::release(fuse_req_t request, fuse_ino_t /*node*/, Info* info) {
 }
 
 void FuseService::fsync(fuse_req_t request, fuse_ino_t /*node*/, int only_data, Info* info) {
-    const OpenFile& file = *object_of_number<OpenFile>(info->fh);
+    const OpenFile& file = *cast_number_to_object<OpenFile>(info->fh);
     int error = 0;
     if (file.fd >= 0) {
         const RealTimeMachine::TimedCall call(machine_, make_file_operation(file, ModelCallKind::fsync),
@@ -242,7 +242,7 @@ void FuseService::fsync(fuse_req_t request, fuse_ino_t /*node*/, int only_data, 
 
 /// Takes no simulated time: the machine has no cost of allocation.
 void FuseService::fallocate(fuse_req_t request, fuse_ino_t /*node*/, int mode, off_t offset, off_t length, Info* info) {
-    const OpenFile& file = *object_of_number<OpenFile>(info->fh);
+    const OpenFile& file = *cast_number_to_object<OpenFile>(info->fh);
     if (file.fd < 0 || ::fallocate(file.fd, mode, offset, length) != 0) {
         fuse_reply_err(request, file.fd < 0 ? EOPNOTSUPP : errno);
         return;
@@ -260,7 +260,7 @@ void FuseService::fallocate(fuse_req_t request, fuse_ino_t /*node*/, int mode, o
 }
 
 void FuseService::lseek(fuse_req_t request, fuse_ino_t /*node*/, off_t offset, int whence, Info* info) {
-    const OpenFile& file = *object_of_number<OpenFile>(info->fh);
+    const OpenFile& file = *cast_number_to_object<OpenFile>(info->fh);
     const off_t new_offset = file.fd < 0 ? -1 : ::lseek(file.fd, offset, whence);
     if (new_offset < 0) {
         fuse_reply_err(request, file.fd < 0 ? EINVAL : errno);

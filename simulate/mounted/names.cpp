@@ -221,7 +221,7 @@ void FuseService::opendir(fuse_req_t request, fuse_ino_t /*node*/, Info* info) {
 /// Reads the whole directory with its first entries: one call of the machine. `seekdir` to the begin reads it again.
 void FuseService::readdir(fuse_req_t request, fuse_ino_t node, std::size_t size, off_t offset, Info* info) {
     Inode& directory = inode(node);
-    DirectoryListing& listing = *object_of_number<DirectoryListing>(info->fh);
+    DirectoryListing& listing = *cast_number_to_object<DirectoryListing>(info->fh);
     if (!listing.is_loaded || offset == 0) {
         listing.entries.clear();
         listing.is_loaded = true;
@@ -268,7 +268,7 @@ void FuseService::readdir(fuse_req_t request, fuse_ino_t node, std::size_t size,
 }
 
 void FuseService::releasedir(fuse_req_t request, fuse_ino_t /*node*/, Info* info) {
-    delete object_of_number<DirectoryListing>(info->fh);
+    delete cast_number_to_object<DirectoryListing>(info->fh);
     fuse_reply_err(request, 0);
 }
 

@@ -29,7 +29,7 @@ struct MountOptions {
 
 /// The object of a handle or inode number of the kernel: the number is the address.
 template <typename Object>
-Object* object_of_number(std::uint64_t number) {
+Object* cast_number_to_object(std::uint64_t number) {
     return reinterpret_cast<Object*>(number);
 }
 
@@ -90,7 +90,7 @@ class FuseService {
     void fallocate(fuse_req_t request, fuse_ino_t node, int mode, off_t offset, off_t length, Info* info);
     void lseek(fuse_req_t request, fuse_ino_t node, off_t offset, int whence, Info* info);
 
-    Inode& inode(fuse_ino_t node) { return node == FUSE_ROOT_ID ? store_.root() : *object_of_number<Inode>(node); }
+    Inode& inode(fuse_ino_t node) { return node == FUSE_ROOT_ID ? store_.root() : *cast_number_to_object<Inode>(node); }
     /// Whether a name is that of the control directory or inside of it. Programs cannot create, remove or rename it.
     bool is_control_name(const Inode& parent, const char* name) const;
     /// The thread that makes the call.

@@ -20,7 +20,7 @@ DirectedRate read_interface_rate(const SystemParts& system, const json& interfac
     return {rate.read * count, rate.write * count};
 }
 
-std::vector<std::string> list_networks(const json& host) {
+std::vector<std::string> list_networks_of_host(const json& host) {
     std::vector<std::string> names;
     for (const json& interface : host.value("interfaces", json::array())) {
         names.push_back(get_text(interface, "network"));
@@ -34,7 +34,7 @@ bool have_common_network(const std::vector<std::string>& a, const std::vector<st
 
 /// Latency of the first network of a host that is one of `networks`; 0: there is none.
 Time latency_of_common_network(const SystemParts& system, const json& host, const std::vector<std::string>& networks) {
-    for (const std::string& name : list_networks(host)) {
+    for (const std::string& name : list_networks_of_host(host)) {
         const json* network = system.find(name);
         if (network != nullptr && std::find(networks.begin(), networks.end(), name) != networks.end()) {
             return get_duration(*network, "latency", 0);
@@ -88,7 +88,7 @@ bool do_forwarders_reach_servers(const SystemParts& system, const json& mount,
                                  const std::vector<std::string>& server_networks) {
     const std::vector<std::string> forwarders = get_texts(mount, "via");
     return !forwarders.empty() && std::all_of(forwarders.begin(), forwarders.end(), [&](const std::string& id) {
-        return have_common_network(list_networks(system.get(id)), server_networks);
+        return have_common_network(list_networks_of_host(system.get(id)), server_networks);
     });
 }
 
@@ -131,17 +131,17 @@ void add_client_software(SystemModel& site, const json& mount) {
 }
 
 /// The network protocol that a router must forward for a kind of file system.
-std::string protocol_of(const std::string& file_system_kind) {
+std::string get_router_protocol(const std::string& file_system_kind) {
     return file_system_kind == "lustre" ? "lnet" : "ip";
 }
 
 bool forwards_protocol(const json& router, const std::string& file_system_kind) {
     const std::string protocol = get_text(router, "protocol");
-    return protocol.empty() || protocol == protocol_of(file_system_kind);
+    return protocol.empty() || protocol == get_router_protocol(file_system_kind);
 }
 
 /// LNet network of a described network; Lustre's default is tcp.
-std::string lnet_of_network(const SystemParts& system, const std::string& name) {
+std::string get_lnet_name(const SystemParts& system, const std::string& name) {
     const json* network = system.find(name);
     const std::string lnet = network != nullptr ? get_text(*network, "lnet") : "";
     return lnet.empty() ? "tcp" : lnet;
@@ -153,7 +153,7 @@ void name_lnet_router(LinkDescription& link, const SystemParts& system, const js
                       const std::vector<std::string>& server_networks) {
     for (const json& interface : router.value("interfaces", json::array())) {
         const std::string network = get_text(interface, "network");
-        const std::string lnet = lnet_of_network(system, network);
+        const std::string lnet = get_lnet_name(system, network);
         if (link.routed_net.empty() && have_common_network({network}, client_networks)) {
             link.routed_net = lnet;
         }
@@ -169,7 +169,7 @@ void add_routers(SystemModel& site, const SystemParts& system, const std::vector
                  const std::vector<std::string>& server_networks) {
     bool has_other_protocol = false;
     for (const json& router : system.list("routers")) {
-        const std::vector<std::string> networks = list_networks(router);
+        const std::vector<std::string> networks = list_networks_of_host(router);
         if (!have_common_network(networks, client_networks) || !have_common_network(networks, server_networks)) {
             continue;
         }
@@ -184,9 +184,10 @@ void add_routers(SystemModel& site, const SystemParts& system, const std::vector
         }
     }
     if (site.routers.empty()) {
-        throw SystemModelError("system " + site.system + ": no router joins the networks of the clients of mount " +
-                               site.mount + " with those of its servers; describe one with [[routers]]" +
-                               (has_other_protocol ? ", protocol \"" + protocol_of(site.file_system.kind) + "\"" : ""));
+        throw SystemModelError(
+            "system " + site.system + ": no router joins the networks of the clients of mount " + site.mount +
+            " with those of its servers; describe one with [[routers]]" +
+            (has_other_protocol ? ", protocol \"" + get_router_protocol(site.file_system.kind) + "\"" : ""));
     }
 }
 
@@ -208,7 +209,7 @@ void add_links(SystemModel& site, const SystemParts& system, const json& mount) 
     for (ServerDescription& server : site.servers) {
         if (const json* host = system.find(server.id)) {
             server.link = add_adapter(site, system, *host);
-            const std::vector<std::string> networks = list_networks(*host);
+            const std::vector<std::string> networks = list_networks_of_host(*host);
             server_networks.insert(server_networks.end(), networks.begin(), networks.end());
         }
     }
@@ -217,7 +218,7 @@ void add_links(SystemModel& site, const SystemParts& system, const json& mount) 
     for (ClientDescription& client : site.clients) {
         const json& host = system.get(client.id);
         client.link = add_adapter(site, system, host);
-        const std::vector<std::string> networks = list_networks(host);
+        const std::vector<std::string> networks = list_networks_of_host(host);
         has_client_networks = has_client_networks || !networks.empty();
         client.uses_routers =
             !networks.empty() && !server_networks.empty() && !have_common_network(networks, server_networks);

@@ -11,7 +11,7 @@ using nlohmann::json;
 namespace {
 
 /// The table `model` of a part; an empty one where it is absent.
-const json& model_of(const json& part) {
+const json& get_model_table(const json& part) {
     static const json empty_table = json::object();
     const auto table = part.find("model");
     return table != part.end() && table->is_object() ? *table : empty_table;
@@ -141,27 +141,27 @@ Time get_duration(const json& part, const char* member, double fallback_s) {
 }
 
 double get_parameter(const json& part, const char* name, double fallback) {
-    return read_number(part, model_of(part), name, fallback, 0, max_bytes);
+    return read_number(part, get_model_table(part), name, fallback, 0, max_bytes);
 }
 
 std::uint64_t get_parameter_bytes(const json& part, const char* name, double fallback, double minimum) {
-    return static_cast<std::uint64_t>(read_number(part, model_of(part), name, fallback, minimum, max_bytes));
+    return static_cast<std::uint64_t>(read_number(part, get_model_table(part), name, fallback, minimum, max_bytes));
 }
 
 std::uint32_t get_parameter_count(const json& part, const char* name, std::uint32_t fallback, double minimum) {
-    return static_cast<std::uint32_t>(read_number(part, model_of(part), name, fallback, minimum, max_count));
+    return static_cast<std::uint32_t>(read_number(part, get_model_table(part), name, fallback, minimum, max_count));
 }
 
 Time get_parameter_duration(const json& part, const char* name, double fallback_s) {
-    return seconds_to_time(read_number(part, model_of(part), name, fallback_s, 0, longest_s));
+    return seconds_to_time(read_number(part, get_model_table(part), name, fallback_s, 0, longest_s));
 }
 
 double get_parameter_rate(const json& part, const char* name, double fallback) {
-    return read_rate(part, model_of(part), name, fallback);
+    return read_rate(part, get_model_table(part), name, fallback);
 }
 
 bool has_parameter(const json& part, const char* name) {
-    return model_of(part).contains(name);
+    return get_model_table(part).contains(name);
 }
 
 DirectedRate read_directed_rate(const json& part, const char* member) {

@@ -60,7 +60,8 @@ std::string leaf(int node, int tasks) {
         for (auto& slice : totals.sums_of_streams[0].slices) {
             slice.bytes += row.bytes / 64;
             slice.active_streams += 1;
-            ++slice.stream_bytes[static_cast<std::uint32_t>(sonde::meters::Histogram::bucket_of(row.bytes / 64))];
+            ++slice
+                  .stream_bytes[static_cast<std::uint32_t>(sonde::meters::Histogram::get_bucket_index(row.bytes / 64))];
         }
     }
     totals.parts_of_work[sonde::meters::part_transfer].add(0, 10 * second);

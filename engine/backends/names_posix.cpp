@@ -64,7 +64,7 @@ int sync_all(int descriptor) noexcept {
     return 0;
 }
 
-EntryKind kind_of_dirent_type(std::uint8_t type) noexcept {
+EntryKind get_file_kind_from_dirent_type(std::uint8_t type) noexcept {
     switch (type) {
         case DT_REG:
             return EntryKind::file;
@@ -79,7 +79,7 @@ EntryKind kind_of_dirent_type(std::uint8_t type) noexcept {
     }
 }
 
-EntryKind kind_of_mode(mode_t mode) noexcept {
+EntryKind get_file_kind_from_mode(mode_t mode) noexcept {
     return S_ISREG(mode)   ? EntryKind::file
            : S_ISDIR(mode) ? EntryKind::directory
            : S_ISLNK(mode) ? EntryKind::link
@@ -131,7 +131,7 @@ class PosixNameOperations final : public NameOperations {
             0) {
             return -errno;
         }
-        attributes.kind = kind_of_mode(status.stx_mode);
+        attributes.kind = get_file_kind_from_mode(status.stx_mode);
         attributes.bytes = status.stx_size;
         attributes.modified_ns = status.stx_mtime.tv_sec * std::int64_t{1'000'000'000} + status.stx_mtime.tv_nsec;
         return 0;
@@ -188,7 +188,7 @@ class PosixNameOperations final : public NameOperations {
             position += length;
             const bool dots = name[0] == '.' && (name[1] == '\0' || (name[1] == '.' && name[2] == '\0'));
             if (!dots) {
-                entry = {name, kind_of_dirent_type(type)};
+                entry = {name, get_file_kind_from_dirent_type(type)};
                 return true;
             }
         }

@@ -23,7 +23,7 @@ class S3NameOperations final : public NameOperations {
         if (unused == open_prefixes_.end()) {
             open_prefixes_.emplace_back();
         }
-        std::string key = key_of(parent, name);
+        std::string key = make_object_key(parent, name);
         OpenPrefix& prefix = open_prefixes_[static_cast<std::size_t>(index)];
         prefix = {.key = key.empty() ? key : key + "/",
                   .is_used = true,
@@ -40,20 +40,20 @@ class S3NameOperations final : public NameOperations {
     int make_file(Directory parent, const char* name, const NewFileOptions& options) noexcept override {
         return options.use_mknod || options.fsync
                    ? -EOPNOTSUPP
-                   : client_.put(key_of(parent, name), options.content, options.exclusive);
+                   : client_.put(make_object_key(parent, name), options.content, options.exclusive);
     }
     int stat_entry(Directory parent, const char* name, const StatOptions& /*options*/) noexcept override {
-        return client_.head(key_of(parent, name));
+        return client_.head(make_object_key(parent, name));
     }
     int read_attributes(Directory parent, const char* name, const StatOptions& /*options*/,
                         EntryAttributes& attributes) noexcept override {
         attributes.kind = EntryKind::file;
-        const int result = client_.head(key_of(parent, name));
+        const int result = client_.head(make_object_key(parent, name));
         attributes.bytes = client_.exchange().content_length();
         return result;
     }
     std::int64_t read_file(Directory parent, const char* name, std::span<std::byte> into) noexcept override {
-        const std::string key = key_of(parent, name);
+        const std::string key = make_object_key(parent, name);
         objects::StoreRequest call;
         call.key = key;
         call.destination = into;
@@ -61,7 +61,7 @@ class S3NameOperations final : public NameOperations {
         return client_.perform(call);
     }
     int remove_file(Directory parent, const char* name) noexcept override {
-        return client_.remove(key_of(parent, name));
+        return client_.remove(make_object_key(parent, name));
     }
 
     std::int64_t read_entries(Directory directory, std::span<std::byte> buffer) noexcept override;
@@ -85,7 +85,7 @@ class S3NameOperations final : public NameOperations {
         bool is_begun = false;
     };
 
-    std::string key_of(Directory parent, const char* name) const {
+    std::string make_object_key(Directory parent, const char* name) const {
         const std::string_view path = name;
         if (parent == current_directory) {
             return std::string(objects::key_of(path));

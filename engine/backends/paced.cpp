@@ -34,7 +34,7 @@ class RateProfile {
                 continue;
             }
             const double rate = rate_at(i, now) / 1e9;  // bytes per ns
-            const double slope = last || !ramp_ ? 0.0 : slope_of(i) / 1e9;
+            const double slope = last || !ramp_ ? 0.0 : get_rate_slope(i) / 1e9;
             const double room = last ? HUGE_VAL : (rate + slope * (until - now) / 2) * (until - now);
             if (bytes <= room) {
                 // bytes = rate x + slope x² / 2
@@ -50,12 +50,13 @@ class RateProfile {
     }
 
  private:
-    double slope_of(std::size_t i) const {
+    double get_rate_slope(std::size_t i) const {
         return (steps_[i + 1].rate - steps_[i].rate) / static_cast<double>(steps_[i + 1].begin - steps_[i].begin);
     }
     double rate_at(std::size_t i, double now) const {
         const bool flat = !ramp_ || i + 1 == steps_.size();
-        return flat ? steps_[i].rate : steps_[i].rate + slope_of(i) * (now - static_cast<double>(steps_[i].begin));
+        return flat ? steps_[i].rate
+                    : steps_[i].rate + get_rate_slope(i) * (now - static_cast<double>(steps_[i].begin));
     }
 
     std::vector<plan::Paced::RateStep> steps_;

@@ -15,7 +15,7 @@ namespace {
 using plan::PlanError;
 
 /// Bits by which a unit shifts; nothing when there is no such unit.
-std::optional<unsigned> shift_of(std::string unit) {
+std::optional<unsigned> get_unit_shift(std::string unit) {
     unit.erase(std::remove(unit.begin(), unit.end(), ' '), unit.end());
     std::transform(unit.begin(), unit.end(), unit.begin(), [](unsigned char c) { return std::tolower(c); });
     constexpr std::string_view letters = "kmgtp";
@@ -42,7 +42,7 @@ std::int64_t read_scaled_number(const std::string& text, const std::string& name
     if (decimals) {
         unit.erase(0, std::min(unit.find_first_not_of("0123456789", 1), unit.size()));
     }
-    const std::optional<unsigned> shift = shift_of(unit);
+    const std::optional<unsigned> shift = get_unit_shift(unit);
     if (error == std::errc::result_out_of_range) {
         throw PlanError(subject + " " + text + ", which is more than 8 EiB");
     }

@@ -63,7 +63,7 @@ struct OptionLanguage {
 };
 
 template <class S>
-std::string help_of(const OptionLanguage<S>& language) {
+std::string format_help(const OptionLanguage<S>& language) {
     const std::string tool = language.tool;
     std::string text = "sonde-engine " + tool + ": " + tool +
                        "'s command line, done by Sonde's engine. Under mpiexec or srun, or alone.\n";
@@ -96,7 +96,7 @@ class ArgumentParser {
         for (; position_ < arguments_.size(); ++position_) {
             const std::string& word = arguments_[position_];
             if (word == "-h" || word == "--help") {
-                throw HelpRequested(help_of(language_));
+                throw HelpRequested(format_help(language_));
             }
             if (word.starts_with("--")) {
                 read_word(word.substr(2));

@@ -22,7 +22,7 @@ constexpr int directory_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 
 std::atomic<bool> stepwise_forced{false};
 
-int error_of(int result) {
+int get_errno_if_failed(int result) {
     return result == 0 ? 0 : -errno;
 }
 
@@ -233,22 +233,22 @@ int ConfinedDirectory::check_name(const std::string& name) const {
 
 int ConfinedDirectory::make_directory(const std::string& name, mode_t mode) const {
     const int failed = check_name(name);
-    return failed != 0 ? failed : error_of(::mkdirat(*descriptor_, name.c_str(), mode));
+    return failed != 0 ? failed : get_errno_if_failed(::mkdirat(*descriptor_, name.c_str(), mode));
 }
 
 int ConfinedDirectory::unlink(const std::string& name) const {
     const int failed = check_name(name);
-    return failed != 0 ? failed : error_of(::unlinkat(*descriptor_, name.c_str(), 0));
+    return failed != 0 ? failed : get_errno_if_failed(::unlinkat(*descriptor_, name.c_str(), 0));
 }
 
 int ConfinedDirectory::rename(const std::string& from, const std::string& to) const {
     const int failed = check_name(from) != 0 ? check_name(from) : check_name(to);
-    return failed != 0 ? failed : error_of(::renameat(*descriptor_, from.c_str(), *descriptor_, to.c_str()));
+    return failed != 0 ? failed : get_errno_if_failed(::renameat(*descriptor_, from.c_str(), *descriptor_, to.c_str()));
 }
 
 int ConfinedDirectory::remove_directory(const std::string& name) const {
     const int failed = check_name(name);
-    return failed != 0 ? failed : error_of(::unlinkat(*descriptor_, name.c_str(), AT_REMOVEDIR));
+    return failed != 0 ? failed : get_errno_if_failed(::unlinkat(*descriptor_, name.c_str(), AT_REMOVEDIR));
 }
 
 int ConfinedDirectory::remove_directory(const ConfinedDirectory& child) const {
@@ -270,11 +270,12 @@ int ConfinedDirectory::remove_directory(const ConfinedDirectory& child) const {
 
 int ConfinedDirectory::status(const std::string& name, struct stat& into) const {
     const int failed = check_name(name);
-    return failed != 0 ? failed : error_of(::fstatat(*descriptor_, name.c_str(), &into, AT_SYMLINK_NOFOLLOW));
+    return failed != 0 ? failed
+                       : get_errno_if_failed(::fstatat(*descriptor_, name.c_str(), &into, AT_SYMLINK_NOFOLLOW));
 }
 
 int ConfinedDirectory::status(struct stat& into) const {
-    return *this ? error_of(::fstat(*descriptor_, &into)) : -error_;
+    return *this ? get_errno_if_failed(::fstat(*descriptor_, &into)) : -error_;
 }
 
 void ConfinedDirectory::synchronize() const {

@@ -86,7 +86,7 @@ std::string FileMap::folder(int task) const {
     return {};
 }
 
-std::string FileMap::folder_of_file(int task) const {
+std::string FileMap::get_file_folder(int task) const {
     // Of the first task that shares the file: all must find the same one.
     switch (files_.mapping) {
         case Mapping::shared:
@@ -133,7 +133,7 @@ std::string FileMap::make_listed_path(int task) const {
     return path + (is_numbered ? format_number(".%08llu", number) : std::string()) + files_.suffix;
 }
 
-const std::string& FileMap::root_directory_of(int task) const {
+const std::string& FileMap::get_root_directory(int task) const {
     const int turn = files_.mapping == Mapping::per_group ? task / files_.group_size : task;
     return roots_[static_cast<std::size_t>(turn) % roots_.size()];
 }
@@ -145,8 +145,8 @@ std::string FileMap::path(int task, int k) const {
     if (files_.in_place()) {
         return make_listed_path(task);
     }
-    const std::string folder = folder_of_file(task);
-    return root_directory_of(task) + "/" + (folder.empty() ? "" : folder + "/") + file_name(task, k);
+    const std::string folder = get_file_folder(task);
+    return get_root_directory(task) + "/" + (folder.empty() ? "" : folder + "/") + file_name(task, k);
 }
 
 bool FileMap::contains_file(const std::string& folder, const std::string& name) const {
@@ -182,7 +182,7 @@ bool FileMap::contains_file(const std::string& folder, const std::string& name) 
     }
     return task < all && k < static_cast<std::uint64_t>(files_per_task()) &&
            file_name(static_cast<int>(task), static_cast<int>(k)) == name &&
-           folder_of_file(static_cast<int>(task)) == folder;
+           get_file_folder(static_cast<int>(task)) == folder;
 }
 
 bool FileMap::contains_folder(const std::string& name) const {
@@ -252,7 +252,7 @@ std::vector<std::string> FileMap::directories() const {
             const std::string file = make_listed_path(task);
             list.push_back(file.substr(0, file.rfind('/')));
         } else if (files_.directories == DirectoryMapping::per_task || tasks_->index_on_node(task) == 0) {
-            list.push_back(root_directory_of(task) + "/" + folder(task));
+            list.push_back(get_root_directory(task) + "/" + folder(task));
         }
     }
     return list;

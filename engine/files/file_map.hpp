@@ -27,14 +27,14 @@ class FileMap {
     std::uint64_t file_number(int task, int k) const;
     std::string path(int task, int k) const;
     /// The parts of path(): the directory below the root, empty when the file lies in the root, and the name in it.
-    std::string folder_of_file(int task) const;
+    std::string get_file_folder(int task) const;
     std::string file_name(int task, int k) const;
     /// True when a plan with these files makes a file of that name in that folder; false for every other name.
     bool contains_file(const std::string& folder, const std::string& name) const;
     /// True when it makes a directory of that name below the root.
     bool contains_folder(const std::string& name) const;
     /// The one of root_directories() in which a task's files lie.
-    const std::string& root_directory_of(int task) const;
+    const std::string& get_root_directory(int task) const;
     patterns::FileShare share_of_task(int task) const;  ///< of a task in its files
     std::uint64_t distinct_files() const;
     /// The lowest task that uses the same files: it creates what is shared.

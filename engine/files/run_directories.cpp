@@ -20,12 +20,12 @@ RunDirectories open_run_directories(ConfinedDirectory root, const plan::Files& f
 }
 
 const ConfinedDirectory& FileDirectories::directory_of(int task) {
-    const std::string& path = map_.root_directory_of(task);
+    const std::string& path = map_.get_root_directory(task);
     const auto [root, is_new] = roots_.try_emplace(path);
     if (is_new) {
         root->second = ConfinedDirectory::open_made(path);
     }
-    const std::string folder = map_.folder_of_file(task);
+    const std::string folder = map_.get_file_folder(task);
     if (folder.empty()) {
         return root->second;
     }
@@ -48,17 +48,17 @@ const ConfinedDirectory& LastSubdirectory::open_subdirectory(const std::string& 
     return last_;
 }
 
-const ConfinedDirectory& LastSubdirectory::open_parent_of(const std::string& relative) {
+const ConfinedDirectory& LastSubdirectory::open_parent_directory(const std::string& relative) {
     const std::size_t slash = relative.rfind('/');
     return open_subdirectory(slash == std::string::npos ? std::string() : relative.substr(0, slash));
 }
 
 int LastSubdirectory::status(const std::string& relative, struct stat& into) {
-    return open_parent_of(relative).status(relative.substr(relative.rfind('/') + 1), into);
+    return open_parent_directory(relative).status(relative.substr(relative.rfind('/') + 1), into);
 }
 
 int LastSubdirectory::make_directory(const std::string& relative, mode_t mode) {
-    return open_parent_of(relative).make_directory(relative.substr(relative.rfind('/') + 1), mode);
+    return open_parent_directory(relative).make_directory(relative.substr(relative.rfind('/') + 1), mode);
 }
 
 }  // namespace sonde::files

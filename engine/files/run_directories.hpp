@@ -52,7 +52,7 @@ class LastSubdirectory {
     int make_directory(const std::string& relative, mode_t mode);
 
  private:
-    const ConfinedDirectory& open_parent_of(const std::string& relative);
+    const ConfinedDirectory& open_parent_directory(const std::string& relative);
 
     const ConfinedDirectory& root_;
     ConfinedDirectory last_;

@@ -158,7 +158,7 @@ int print_dry_run(const plan::Plan& plan) {
         }
         std::cout << plan::format_bytes(accesses[i].bytes) << " in " << accesses[i].files << " file(s), "
                   << plan::format_bytes(phase.data.access.transfer) << " at a time, "
-                  << plan::name_of_value(plan::choices::orders, phase.data.access.order) << "\n";
+                  << plan::get_value_name(plan::choices::orders, phase.data.access.order) << "\n";
     }
     return phases::exit_done;
 }

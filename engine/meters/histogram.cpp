@@ -10,7 +10,7 @@ Histogram::BucketRange Histogram::value_range() const noexcept {
     if (min_ns > max_ns) {
         return {0, 0};
     }
-    return {std::min(bucket_of(min_ns), buckets), std::min(bucket_of(max_ns) + 1, buckets)};
+    return {std::min(get_bucket_index(min_ns), buckets), std::min(get_bucket_index(max_ns) + 1, buckets)};
 }
 
 void Histogram::clear() noexcept {

@@ -24,7 +24,7 @@ struct alignas(4096) Histogram {
     std::uint64_t overflow = 0;
     std::uint64_t counts[buckets] = {};
 
-    static constexpr std::size_t bucket_of(std::uint64_t ns) noexcept {
+    static constexpr std::size_t get_bucket_index(std::uint64_t ns) noexcept {
         // Below 128 each value has its own; without a branch for them.
         const unsigned octave = (static_cast<unsigned>(std::countl_zero(ns | 127U)) ^ 63U) - octave_bits;
         return (static_cast<std::size_t>(octave) << octave_bits) + (ns >> octave);
@@ -39,7 +39,7 @@ struct alignas(4096) Histogram {
     }
 
     void add(std::uint64_t ns) noexcept {
-        const std::size_t bucket = bucket_of(ns);
+        const std::size_t bucket = get_bucket_index(ns);
         if (bucket < buckets) [[likely]] {
             ++counts[bucket];
         } else {
@@ -53,7 +53,7 @@ struct alignas(4096) Histogram {
     /// add() in two parts: the bucket of each value at once, and what many values have in common later.
     void count_in_bucket(std::uint64_t ns) noexcept {
         // A floating point number is log-linear itself: from 64 ns on, its exponent with the first bits of its mantissa
-        // is the bucket, in half the instructions of bucket_of().
+        // is the bucket, in half the instructions of get_bucket_index().
         constexpr std::size_t first = 1U << octave_bits;
         constexpr std::uint64_t bits_of_first = std::bit_cast<std::uint64_t>(static_cast<double>(first));
         constexpr unsigned shift = 52 - octave_bits;
@@ -63,7 +63,7 @@ struct alignas(4096) Histogram {
             ++counts[first + above];
             return;
         }
-        const std::size_t bucket = bucket_of(ns);
+        const std::size_t bucket = get_bucket_index(ns);
         ++(bucket < buckets ? counts[bucket] : overflow);
     }
     void add_summary(std::uint64_t sum, std::uint64_t least, std::uint64_t most) noexcept {
@@ -74,8 +74,8 @@ struct alignas(4096) Histogram {
 
     /// Takes the memory of what ends below 2 ms, so that the first operations do not wait for it.
     void touch_pages() noexcept {
-        static_cast<volatile std::uint64_t*>(counts)[bucket_of(0)] = counts[bucket_of(0)];
-        static_cast<volatile std::uint64_t*>(counts)[bucket_of(100'000)] = counts[bucket_of(100'000)];
+        static_cast<volatile std::uint64_t*>(counts)[get_bucket_index(0)] = counts[get_bucket_index(0)];
+        static_cast<volatile std::uint64_t*>(counts)[get_bucket_index(100'000)] = counts[get_bucket_index(100'000)];
     }
     /// Empties it, whatever it held: an object, or zeroed memory where none was yet.
     void clear() noexcept;

@@ -26,7 +26,7 @@ class Slices {
     /// Any operation from tick `from` to tick `to`.
     void add(std::uint64_t from, std::uint64_t to, std::uint64_t length) noexcept;
 
-    std::uint32_t used() const noexcept { return operation_count_ == 0 ? 0 : highest_ + 1; }
+    std::uint32_t count_used_slices() const noexcept { return operation_count_ == 0 ? 0 : highest_ + 1; }
     std::uint32_t doublings() const noexcept { return doublings_; }
 
     /// Halves the number of slices by adding neighbors.

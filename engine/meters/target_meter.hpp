@@ -25,7 +25,7 @@ struct TargetLatency {
     static constexpr unsigned max_value_bits = 42;  ///< what is longer counts in the last bucket
     static constexpr std::size_t buckets = ((max_value_bits - octave_bits) << octave_bits) + (1U << octave_bits);
 
-    static constexpr std::size_t bucket_of(std::uint64_t ns) noexcept {
+    static constexpr std::size_t get_bucket_index(std::uint64_t ns) noexcept {
         const unsigned octave = (static_cast<unsigned>(std::countl_zero(ns | 15U)) ^ 63U) - octave_bits;
         const std::size_t bucket = (static_cast<std::size_t>(octave) << octave_bits) + (ns >> octave);
         return bucket < buckets ? bucket : buckets - 1;
@@ -74,7 +74,7 @@ class TargetMeter {
     void add_single(unsigned kind, std::uint32_t target, std::uint64_t from, std::uint64_t to, std::uint64_t ns,
                     std::uint64_t bytes) noexcept {
         TargetArrays& counts = counts_[kind];
-        ++counts.latency[TargetLatency::bucket_of(ns) * stride_ + target];
+        ++counts.latency[TargetLatency::get_bucket_index(ns) * stride_ + target];
         counts.longest[target] = ns > counts.longest[target] ? ns : counts.longest[target];
         if (from < row_start_ || to > row_end_) [[unlikely]] {
             add_proportionally(kind, target, from, to, bytes);
@@ -104,7 +104,7 @@ class TargetMeter {
         do {
             const std::uint64_t end = ends[done];
             const std::uint64_t ns = ns_of(end - begin);
-            ++latency[TargetLatency::bucket_of(ns) * stride];
+            ++latency[TargetLatency::get_bucket_index(ns) * stride];
             longest = ns > longest ? ns : longest;
             sum_ns += ns;
             begin = end;

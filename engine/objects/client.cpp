@@ -31,7 +31,7 @@ void for_each_element(std::string_view xml, const std::string& name, Take take) 
     }
 }
 
-std::span<const std::byte> bytes_of(std::string_view text) {
+std::span<const std::byte> view_as_bytes(std::string_view text) {
     return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
 }
 
@@ -158,7 +158,7 @@ int StoreClient::complete_upload(std::string_view key, std::string_view upload, 
     const std::int64_t failed = perform({.method = Method::post,
                                          .key = key,
                                          .query = query,
-                                         .body = bytes_of(parts),
+                                         .body = view_as_bytes(parts),
                                          .destination = {},
                                          .response_text = &xml,
                                          .first_byte = -1,

@@ -50,7 +50,7 @@ void describe_data(ordered_json& line, const RunContext& context, const plan::Ph
     const plan::Access& access = phase.data.access;
     line["files"] = map.distinct_files();
     line["transfer_bytes"] = access.transfer;
-    line["order"] = plan::name_of_value(plan::choices::orders, access.order);
+    line["order"] = plan::get_value_name(plan::choices::orders, access.order);
     line["queue_depth"] = phase.data.io.queue_depth;
     line["labels"] = ordered_json::array();
     const plan::Bytes stripe = context.storage.full_stripe;
@@ -69,13 +69,13 @@ void describe_tree(ordered_json& line, const RunContext& context, const plan::Ph
     line["transfer_bytes"] = phase.op == plan::Op::create       ? meta.write_bytes
                              : phase.op == plan::Op::read_items ? meta.read_bytes
                                                                 : 0;
-    line["order"] = plan::name_of_value(plan::choices::select_orders, meta.order);
+    line["order"] = plan::get_value_name(plan::choices::select_orders, meta.order);
     line["queue_depth"] = 1;
     line["labels"] = ordered_json::array();
     const std::uint64_t directories =
         shape.copies() * shape.directories() * files::list_branches(meta, context.tasks).size();
     line["tree"] = {{"objects", meta.objects == plan::Objects::files ? "files" : "directories"},
-                    {"scope", plan::name_of_value(plan::choices::tree_scopes, meta.tree.scope)},
+                    {"scope", plan::get_value_name(plan::choices::tree_scopes, meta.tree.scope)},
                     {"directories", directories},
                     {"items_per_dir", meta.tree.items_per_dir}};
 }

@@ -205,7 +205,7 @@ workloads::StreamJob make_stream_job(const RunContext& context, std::size_t inde
     job.shared_file = phase.data.files.mapping == plan::Mapping::shared;
     const int owner = job.writes ? assignment.task : files::shift_task(phase.shift, assignment.task, context.tasks);
     job.device_number = context.storage.device;
-    job.root_path = context.in_place() ? "" : map.root_directory_of(owner);
+    job.root_path = context.in_place() ? "" : map.get_root_directory(owner);
     if (phase.op == Op::remove && !map.is_first_task_of_file(owner)) {
         job.file_count = 0;  // the first task of the file removes it
     }

@@ -124,7 +124,7 @@ void check_treatments(const std::string& where, const std::vector<Treatment>& be
     }
 }
 
-void check_paths(const std::string& where, const Plan& plan) {
+void check_members_with_paths(const std::string& where, const Plan& plan) {
     const Files& files = plan.data.files;
     if (files.paths.empty()) {
         return;
@@ -150,7 +150,7 @@ void check_paths(const std::string& where, const Plan& plan) {
 }
 
 /// Rules for data.files.across: directories of several targets.
-void check_across(const std::string& where, const Plan& plan) {
+void check_members_with_across(const std::string& where, const Plan& plan) {
     const Files& files = plan.data.files;
     if (files.across.empty()) {
         return;
@@ -237,8 +237,8 @@ void check_plan(const Plan& plan, const Capabilities& capabilities) {
     check_object_target(plan, capabilities);
     check_device(plan, capabilities);
     check_files("data", plan.data.files, plan.phases.front().op == Op::replay);
-    check_across("data.files", plan);
-    check_paths("data.files", plan);
+    check_members_with_across("data.files", plan);
+    check_members_with_paths("data.files", plan);
     if (plan.observe.slice < 1000 || plan.observe.slice > 60'000'000'000) {
         throw_member_error("observe.slice", "must be from 1 us to 1 min");
     }

@@ -35,7 +35,7 @@ void check_distribution(const std::string& where, const Access& access) {
         if (is_set && distribution.kind != kind) {
             throw_member_error(
                 where + ".access.distribution." + name,
-                std::string("is only used with kind = \"") + name_of_value(choices::distributions, kind) + "\"");
+                std::string("is only used with kind = \"") + get_value_name(choices::distributions, kind) + "\"");
         }
     }
 }

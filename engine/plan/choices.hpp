@@ -111,7 +111,7 @@ inline constexpr NamedValue<EntryType> entry_types[] = {{"any", EntryType::any},
 
 /// The word for a value; "?" when the table has none.
 template <class T, std::size_t N>
-constexpr const char* name_of_value(const NamedValue<T> (&choices)[N], T value) {
+constexpr const char* get_value_name(const NamedValue<T> (&choices)[N], T value) {
     for (const NamedValue<T>& row : choices) {
         if (row.value == value) {
             return row.name;

@@ -99,13 +99,13 @@ class Visitor {
     /// `kind` is one of value_kinds.hpp. Members that are only another form of a field have a local std::optional.
     template <class T, class Kind>
     void member(const char* key, T& field, const Kind& kind, const char* meaning, const MemberRules& rules = {}) {
-        visit(Member{key, meaning, rules, [&](const Reader& in) { field = static_cast<T>(kind.read(in, key)); },
-                     [&] { return resolve_field(field, kind, rules); }, [&] { return kind.json_schema(); },
-                     [&] { return get_default(field, kind, rules); }});
+        visit_member(Member{key, meaning, rules, [&](const Reader& in) { field = static_cast<T>(kind.read(in, key)); },
+                            [&] { return resolve_field(field, kind, rules); }, [&] { return kind.json_schema(); },
+                            [&] { return get_default(field, kind, rules); }});
     }
 
     void table(const char* key, const char* meaning, const DescribeMembers& members, const TableRules& rules = {}) {
-        visit(Table{key, meaning, rules, members});
+        visit_table(Table{key, meaning, rules, members});
     }
     template <class T>
     void table(const char* key, T& field, const char* meaning) {
@@ -121,9 +121,9 @@ class Visitor {
     template <class T, class DescribeEntry>
     void list(const char* key, std::vector<T>& field, const char* meaning, const ListRules& rules,
               const DescribeEntry& describe_entry) {
-        visit(List{key, meaning, rules, field.size(), [&](Visitor& visitor, std::size_t i) {
-                       describe_entry(visitor, i < field.size() ? field[i] : field.emplace_back());
-                   }});
+        visit_list(List{key, meaning, rules, field.size(), [&](Visitor& visitor, std::size_t i) {
+                            describe_entry(visitor, i < field.size() ? field[i] : field.emplace_back());
+                        }});
     }
     template <class T>
     void list(const char* key, std::vector<T>& field, const char* meaning, const ListRules& rules) {
@@ -138,9 +138,9 @@ class Visitor {
     virtual void when_reading(const std::function<void(const Reader&)>& rule) { static_cast<void>(rule); }
 
  protected:
-    virtual void visit(const Member& member) = 0;
-    virtual void visit(const Table& table) = 0;
-    virtual void visit(const List& list) = 0;
+    virtual void visit_member(const Member& member) = 0;
+    virtual void visit_table(const Table& table) = 0;
+    virtual void visit_list(const List& list) = 0;
 
  private:
     template <class T, class Kind>

@@ -18,15 +18,15 @@ class ReplacementCollector final : public Visitor {
     std::multimap<std::string, std::string> replaced_by_member;
 
  protected:
-    void visit(const Member& member) override {
+    void visit_member(const Member& member) override {
         for (const char* replaced : member.rules.replaces) {
             if (replaced != nullptr) {
                 replaced_by_member.emplace(member.key, replaced);
             }
         }
     }
-    void visit(const Table& table) override { table.members(*this); }
-    void visit(const List& list) override {
+    void visit_table(const Table& table) override { table.members(*this); }
+    void visit_list(const List& list) override {
         if (list.rules.replaces != nullptr) {
             replaced_by_member.emplace(list.key, list.rules.replaces);
         }

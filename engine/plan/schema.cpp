@@ -32,7 +32,7 @@ class SchemaWriter final : public Visitor {
     }
 
  protected:
-    void visit(const Member& member) override {
+    void visit_member(const Member& member) override {
         ordered_json property = member.json_schema();
         add_meaning(property, member.meaning);
         if (ordered_json value = with_defaults_ ? member.make_default() : ordered_json(); !value.is_null()) {
@@ -46,7 +46,7 @@ class SchemaWriter final : public Visitor {
         add_property(member.key, std::move(property), member.rules.required || member.rules.required_by_schema);
     }
 
-    void visit(const Table& table) override {
+    void visit_table(const Table& table) override {
         ordered_json form = build(table.members, capabilities(), with_defaults_);
         add_meaning(form, table.meaning);
         if (table.rules.not_empty) {
@@ -55,7 +55,7 @@ class SchemaWriter final : public Visitor {
         add_property(table.key, std::move(form), table.rules.required);
     }
 
-    void visit(const List& list) override {
+    void visit_list(const List& list) override {
         ordered_json form{{"type", "array"}};
         if (list.rules.min_entries > 0) {
             form["minItems"] = list.rules.min_entries;

@@ -17,13 +17,13 @@ class TableReader final : public Visitor {
     }
 
  protected:
-    void visit(const Member& member) override {
+    void visit_member(const Member& member) override {
         if ((in_.has(member.key) || member.rules.required) && !only_names_) {
             member.read(in_);
         }
     }
 
-    void visit(const Table& table) override {
+    void visit_table(const Table& table) override {
         if (only_names_ || (table.rules.optional && !in_.has(table.key))) {
             in_.has(table.key);
             return;
@@ -33,7 +33,7 @@ class TableReader final : public Visitor {
                      capabilities());
     }
 
-    void visit(const List& list) override {
+    void visit_list(const List& list) override {
         if (!list.rules.required && !in_.has(list.key)) {
             return;
         }

@@ -17,14 +17,14 @@ class TableWriter final : public Visitor {
     ordered_json out = ordered_json::object();
 
  protected:
-    void visit(const Member& member) override {
+    void visit_member(const Member& member) override {
         ordered_json value = member.resolve();
         if (!value.is_null()) {
             out[member.key] = std::move(value);
         }
     }
 
-    void visit(const Table& table) override {
+    void visit_table(const Table& table) override {
         if (table.rules.resolved == TableRules::Resolved::complete) {
             out[table.key] = resolve_members(table.members);
         } else if (table.rules.resolved == TableRules::Resolved::empty) {
@@ -32,7 +32,7 @@ class TableWriter final : public Visitor {
         }
     }
 
-    void visit(const List& list) override {
+    void visit_list(const List& list) override {
         if (list.rules.may_be_empty) {
             out[list.key] = ordered_json::array();
         }

@@ -126,8 +126,8 @@ template <class T, std::size_t N>
 struct ChoiceKind {
     const NamedValue<T> (&values)[N];
     T read(const Reader& in, const char* key) const { return in.choice(key, values); }
-    ordered_json resolve(T value) const { return name_of_value(values, value); }
-    ordered_json to_default(T value) const { return name_of_value(values, value); }
+    ordered_json resolve(T value) const { return get_value_name(values, value); }
+    ordered_json to_default(T value) const { return get_value_name(values, value); }
     ordered_json json_schema() const {
         ordered_json names = ordered_json::array();
         for (const NamedValue<T>& choice : values) {

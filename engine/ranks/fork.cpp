@@ -173,7 +173,8 @@ std::unique_ptr<Team> fork_team(int processes) {
         throw TeamError(why);
     }
     Arena arena = Arena::create();
-    NodeSharedState* head = NodeSharedState::make(arena.allocate(NodeSharedState::bytes(processes)), processes);
+    NodeSharedState* head =
+        NodeSharedState::construct_in(arena.allocate(NodeSharedState::required_bytes(processes)), processes);
     // Signals are blocked before the first fork, so that none is lost before the wait.
     const sigset_t set = make_awaited_signals();
     sigset_t old_mask;

@@ -100,7 +100,7 @@ class Hints {
     MPI_Info info_ = MPI_INFO_NULL;
 };
 
-MPI_Comm group_of(const SondeMpiFileRequest& request) {
+MPI_Comm get_communicator(const SondeMpiFileRequest& request) {
     return request.shared != 0 ? member_group() : MPI_COMM_SELF;
 }
 
@@ -176,7 +176,7 @@ int file_open(const SondeMpiFileRequest* request, SondeMpiFile** result) {
     // Open MPI 4.1 cannot open a name without a directory.
     file->path = std::strchr(request->path, '/') != nullptr ? request->path : std::string("./") + request->path;
     const Hints hints(*request);
-    MPI_Comm group = group_of(*request);
+    MPI_Comm group = get_communicator(*request);
     int code = MPI_File_open(group, file->path.c_str(), to_open_mode(*request), hints.info(), &file->handle);
     if (code == MPI_SUCCESS) {
         MPI_File_set_errhandler(file->handle, MPI_ERRORS_RETURN);
@@ -234,7 +234,7 @@ int set_access_list(void* function, std::int64_t list, const SondeMpiFileRequest
     }
     const Hints hints(*request);
     const auto set = reinterpret_cast<int (*)(std::int64_t, MPI_Comm, MPI_Info)>(function);
-    *result = set(list, group_of(*request), hints.info());
+    *result = set(list, get_communicator(*request), hints.info());
     return 0;
 }
 
@@ -244,7 +244,7 @@ int open_dataset(void* function, int mode, int* id, const SondeMpiFileRequest* r
     }
     const Hints hints(*request);
     const auto call = reinterpret_cast<int (*)(MPI_Comm, const char*, int, MPI_Info, int*)>(function);
-    *result = call(group_of(*request), request->path, mode, hints.info(), id);
+    *result = call(get_communicator(*request), request->path, mode, hints.info(), id);
     return 0;
 }
 

@@ -133,7 +133,7 @@ void MpiTeam::connect_wires() {
         assignment.node = location_.node;
         assignment.nodes = location_.nodes;
         assignment.process = location_.process;
-        assignment.head_bytes = NodeSharedState::bytes(location_.local_count);
+        assignment.head_bytes = NodeSharedState::required_bytes(location_.local_count);
         assignment.patience_ns = notice.patience_ns;
         wire_->assign(assignment, arena().descriptor());
     }

@@ -66,7 +66,7 @@ class JoinTimeout final : public LivenessCheck {
 
 }  // namespace
 
-std::size_t NodeSharedState::bytes(int local_count) {
+std::size_t NodeSharedState::required_bytes(int local_count) {
     return compute_head_bytes() + sizeof(Peer) * static_cast<std::size_t>(local_count);
 }
 
@@ -75,7 +75,7 @@ std::span<Peer> NodeSharedState::peers() {
     return {std::launder(reinterpret_cast<Peer*>(first)), static_cast<std::size_t>(local_count)};
 }
 
-NodeSharedState* NodeSharedState::make(std::byte* memory, int local_count) {
+NodeSharedState* NodeSharedState::construct_in(std::byte* memory, int local_count) {
     auto* head = new (memory) NodeSharedState;
     head->local_count = local_count;
     auto* first = memory + compute_head_bytes();
@@ -86,7 +86,7 @@ NodeSharedState* NodeSharedState::make(std::byte* memory, int local_count) {
     return head;
 }
 
-NodeSharedState* NodeSharedState::at(std::byte* memory) {
+NodeSharedState* NodeSharedState::attach(std::byte* memory) {
     return std::launder(reinterpret_cast<NodeSharedState*>(memory));
 }
 

@@ -54,12 +54,12 @@ struct NodeSharedState {
     int local_count = 0;
     char broadcast_buffer[broadcast_buffer_bytes];
 
-    static std::size_t bytes(int local_count);
+    static std::size_t required_bytes(int local_count);
     std::span<Peer> peers();
     /// Constructs the state in zeroed memory.
-    static NodeSharedState* make(std::byte* memory, int local_count);
+    static NodeSharedState* construct_in(std::byte* memory, int local_count);
     /// The state that another process constructed in this memory.
-    static NodeSharedState* at(std::byte* memory);
+    static NodeSharedState* attach(std::byte* memory);
     /// Records that a process of this node is gone and wakes all waiters. May be repeated.
     void mark_lost(int local_index);
     /// The same for a process of any node, by its global number (-1: unknown).

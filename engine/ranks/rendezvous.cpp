@@ -115,8 +115,8 @@ Socket bind_socket(const RendezvousRequest& request, Clock::time_point deadline)
 RendezvousResult host_rendezvous(const RendezvousRequest& request, Clock::time_point deadline) {
     Socket listener = bind_socket(request, deadline);
     Arena arena = Arena::create();
-    NodeSharedState* head =
-        NodeSharedState::make(arena.allocate(NodeSharedState::bytes(request.local_count)), request.local_count);
+    NodeSharedState* head = NodeSharedState::construct_in(
+        arena.allocate(NodeSharedState::required_bytes(request.local_count)), request.local_count);
     std::vector<bool> has_joined(static_cast<std::size_t>(request.local_count), false);
     has_joined[0] = true;
     for (auto missing = std::find(has_joined.begin(), has_joined.end(), false); missing != has_joined.end();
@@ -156,7 +156,7 @@ std::optional<RendezvousResult> try_join(const RendezvousRequest& request, int n
         return std::nullopt;
     }
     Arena arena = Arena::adopt(descriptor);
-    auto* head = NodeSharedState::at(arena.allocate(NodeSharedState::bytes(request.local_count)));
+    auto* head = NodeSharedState::attach(arena.allocate(NodeSharedState::required_bytes(request.local_count)));
     return RendezvousResult{std::move(arena), head};
 }
 

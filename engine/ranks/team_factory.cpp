@@ -14,7 +14,7 @@ namespace {
 
 std::unique_ptr<Team> form_single_team() {
     Arena arena = Arena::create();
-    NodeSharedState* head = NodeSharedState::make(arena.allocate(NodeSharedState::bytes(1)), 1);
+    NodeSharedState* head = NodeSharedState::construct_in(arena.allocate(NodeSharedState::required_bytes(1)), 1);
     ProcessLocation location;
     location.node_of.assign(1, 0);
     location.host = host_name();

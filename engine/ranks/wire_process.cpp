@@ -49,7 +49,7 @@ class WireProcess {
         if (memory == MAP_FAILED) {
             return;
         }
-        head_ = NodeSharedState::at(static_cast<std::byte*>(memory));
+        head_ = NodeSharedState::attach(static_cast<std::byte*>(memory));
         reports_ = ReportTable(assignment_.nodes);
         replay_guard_ = ReplayGuard(assignment_.nodes);
         // The hub receives all reports, so in large runs every node sends fewer.

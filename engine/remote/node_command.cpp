@@ -108,7 +108,7 @@ class SshNode {
     void forward_output();
     void forward_from_hub();
     void forward_from_processes();
-    void forward_frames_of(std::size_t local_index);
+    void forward_frames_from_process(std::size_t local_index);
     void reap_processes();
     int read_exit_code(int status) const;
     void deliver(const Frame& frame);
@@ -254,15 +254,15 @@ void SshNode::handle_lost_hub() {
 void SshNode::forward_from_processes() {
     for (std::size_t local_index = 0; local_index < processes_.size(); ++local_index) {
         if (processes_[local_index].is_open() && !processes_[local_index].read_available()) {
-            forward_frames_of(local_index);
+            forward_frames_from_process(local_index);
             processes_[local_index].close();
         } else if (processes_[local_index].is_open()) {
-            forward_frames_of(local_index);
+            forward_frames_from_process(local_index);
         }
     }
 }
 
-void SshNode::forward_frames_of(std::size_t local_index) {
+void SshNode::forward_frames_from_process(std::size_t local_index) {
     while (const std::optional<Frame> frame = processes_[local_index].take_frame()) {
         const bool is_here =
             frame->to >= order_.first_process && frame->to < order_.first_process + order_.process_count;
@@ -298,7 +298,7 @@ void SshNode::reap_processes() {
             }
             if (processes_[local_index].is_open()) {  // what it sent last
                 processes_[local_index].read_available();
-                forward_frames_of(local_index);
+                forward_frames_from_process(local_index);
                 processes_[local_index].close();
             }
             const int process = order_.first_process + static_cast<int>(local_index);

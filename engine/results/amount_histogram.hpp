@@ -9,7 +9,7 @@
 
 namespace sonde::results {
 
-/// Bucket (Histogram::bucket_of) of an amount -> number of members. Resolution 0.8 %.
+/// Bucket (Histogram::get_bucket_index) of an amount -> number of members. Resolution 0.8 %.
 using AmountHistogram = std::map<std::uint32_t, std::uint32_t>;
 
 /// Arrays `min p25 p50 p75 max` of rates a second, a value for each slice of `slice_ns`; null for slices without

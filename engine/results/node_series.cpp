@@ -87,7 +87,7 @@ std::vector<int> list_node_numbers(const std::vector<const NodeSeries*>& nodes) 
 
 }  // namespace
 
-NodeSeries& NodeSeriesSet::find_series(int node) {
+NodeSeries& NodeSeriesSet::get_or_add_series(int node) {
     const auto position = std::lower_bound(series_.begin(), series_.end(), node,
                                            [](const NodeSeries& series, int number) { return series.node < number; });
     if (position != series_.end() && position->node == node) {
@@ -106,7 +106,7 @@ void NodeSeriesSet::add(const StreamSlices& stream) {
         ++fold;
     }
     slice_ns_ = stream.slice_ns << fold;
-    NodeSeries& node = find_series(stream.node);
+    NodeSeries& node = get_or_add_series(stream.node);
     if (stream.end_ns > stream.start_ns) {
         node.start_ns = std::min(node.start_ns, stream.start_ns);
         node.end_ns = std::max(node.end_ns, stream.end_ns);
@@ -144,8 +144,9 @@ void NodeSeriesSet::reduce_to_extremes() {
         for (std::size_t i = 0; i < node.slices.size(); ++i) {
             const auto from = static_cast<std::int64_t>(i) * slice_ns_;
             if (node.start_ns <= from && node.end_ns >= from + slice_ns_) {
-                ++byte_spread_[i][static_cast<std::uint32_t>(Histogram::bucket_of(node.slices[i].bytes))];
-                ++operation_spread_[i][static_cast<std::uint32_t>(Histogram::bucket_of(node.slices[i].operations))];
+                ++byte_spread_[i][static_cast<std::uint32_t>(Histogram::get_bucket_index(node.slices[i].bytes))];
+                ++operation_spread_[i]
+                                   [static_cast<std::uint32_t>(Histogram::get_bucket_index(node.slices[i].operations))];
             }
         }
     }

@@ -71,7 +71,7 @@ class NodeSeriesSet {
     static NodeSeriesSet unpack(const nlohmann::json& packed);
 
  private:
-    NodeSeries& find_series(int node);
+    NodeSeries& get_or_add_series(int node);
     void reduce_to_extremes();
     void drop_all_but_extremes();
     std::vector<const NodeSeries*> sort_by_rate() const;

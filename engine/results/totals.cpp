@@ -79,7 +79,6 @@ void add_counts(Totals& into, const Counted& from) {
     into.listed_directories += from.listed_directories;
     into.examined_entries += from.examined_entries;
     into.matched_entries += from.matched_entries;
-    into.verify_ns = std::max(into.verify_ns, from.verify_ns);
     into.stonewall_bytes += from.stonewall_bytes;
     into.stonewall_operations += from.stonewall_operations;
 }
@@ -97,6 +96,7 @@ void merge_stream(StreamSum& into, const StreamSum& from) {
 void Totals::add(meters::StreamMeter& meter, int node, int max_slices, std::int64_t slice_width,
                  std::uint32_t doublings, std::int64_t offset_ns) {
     add_counts(*this, meter);
+    longest_verify_ns = std::max(longest_verify_ns, meter.verify_ns);
     training.add(meter.training);
     stonewalled_streams += meter.deadline_passed ? 1U : 0U;
     for (unsigned i = 0; i < meters::parts; ++i) {
@@ -139,13 +139,14 @@ void Totals::add(meters::StreamMeter& meter, int node, int max_slices, std::int6
             ++slice.active_streams;
         }
         if (row.transfer_start_ns <= from && row.transfer_end_ns >= to) {
-            ++slice.stream_bytes[static_cast<std::uint32_t>(Histogram::bucket_of(slice_bytes))];
+            ++slice.stream_bytes[static_cast<std::uint32_t>(Histogram::get_bucket_index(slice_bytes))];
         }
     }
 }
 
 void Totals::merge(const Totals& other) {
     add_counts(*this, other);
+    longest_verify_ns = std::max(longest_verify_ns, other.longest_verify_ns);
     training.merge(other.training);
     stonewalled_streams += other.stonewalled_streams;
     for (unsigned i = 0; i < 2; ++i) {
@@ -181,7 +182,7 @@ std::string Totals::pack() const {
                 checked_bytes,       mismatch_count,     stonewall_bytes,  stonewall_operations,
                 stonewalled_streams, file_operations,    listed_entries,   listed_directories,
                 examined_entries,    matched_entries,    retries};
-    out["v"] = verify_ns;
+    out["v"] = longest_verify_ns;
     out["s"] = slice_ns;
     for (const WorkInterval& interval : parts_of_work) {
         out["p"].push_back({interval.first_start_ns, interval.last_end_ns, interval.sum_ns});
@@ -242,7 +243,7 @@ Totals Totals::unpack(const std::string& text) {
     totals.examined_entries = n.at(16);
     totals.matched_entries = n.at(17);
     totals.retries = n.at(18);
-    totals.verify_ns = in.at("v");
+    totals.longest_verify_ns = in.at("v");
     totals.slice_ns = in.at("s");
     for (unsigned i = 0; i < meters::parts; ++i) {
         const json& p = in.at("p").at(i);

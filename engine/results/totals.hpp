@@ -48,7 +48,7 @@ struct Totals {
     std::uint64_t listed_entries = 0;                                                 ///< readdir, walk: names found
     std::uint64_t listed_directories = 0, examined_entries = 0, matched_entries = 0;  ///< walk: of these
     std::uint64_t stonewalled_streams = 0;  ///< streams that the deadline stopped
-    std::int64_t verify_ns = 0;             ///< longest of one stream
+    std::int64_t longest_verify_ns = 0;     ///< longest of one stream
     std::uint64_t stonewall_bytes = 0, stonewall_operations = 0;
     std::array<meters::WorkInterval, meters::parts> parts_of_work;
     std::vector<meters::Histogram> latency_histograms = std::vector<meters::Histogram>(meters::kinds);

@@ -16,13 +16,13 @@ namespace {
 
 using nlohmann::ordered_json;
 
-plan::ObjectStore store_of(const plan::TargetSettings& target) {
+plan::ObjectStore make_object_store(const plan::TargetSettings& target) {
     return target.s3.value_or(plan::ObjectStore{});
 }
 
 /// One request that needs the address, the certificate, the key, the clock and the bucket.
 void check_bucket(const plan::TargetSettings& target) {
-    const objects::StoreSettings settings = objects::read_store_settings(target.path, store_of(target));
+    const objects::StoreSettings settings = objects::read_store_settings(target.path, make_object_store(target));
     for (std::size_t endpoint = 0; endpoint < settings.endpoints.size(); ++endpoint) {
         objects::StoreClient client(settings, endpoint);
         const int failed = client.check_bucket();
@@ -78,7 +78,7 @@ std::string open_bucket(phases::RunContext& context, int first_stage) {
 }
 
 ordered_json describe_store(const plan::TargetSettings& target) {
-    const objects::StoreSettings settings = objects::read_store_settings(target.path, store_of(target));
+    const objects::StoreSettings settings = objects::read_store_settings(target.path, make_object_store(target));
     objects::StoreClient client(settings, 0);
     static_cast<void>(client.check_bucket());
     ordered_json store{{"kind", "s3"},
@@ -95,7 +95,7 @@ ordered_json describe_store(const plan::TargetSettings& target) {
 }
 
 ordered_json describe_bucket(const plan::TargetSettings& target) {
-    const objects::StoreSettings settings = objects::read_store_settings(target.path, store_of(target));
+    const objects::StoreSettings settings = objects::read_store_settings(target.path, make_object_store(target));
     return {{"type", "s3"}, {"source", records::to_json_text(objects::bucket_url(settings, 0))}, {"network", true}};
 }
 

@@ -151,7 +151,7 @@ void check_space(const phases::RunContext& context) {
     if (plan.data.files.across.empty()) {
         check_target(plan, growth.bytes, growth.file_count);
     } else {
-        check_across(plan, growth.bytes, growth.file_count);
+        check_room_across_targets(plan, growth.bytes, growth.file_count);
     }
 }
 

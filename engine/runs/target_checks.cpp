@@ -78,7 +78,7 @@ void check_directory(const std::string& path) {
     }
 }
 
-void check_across(const plan::Plan& plan, std::uint64_t bytes, std::uint64_t files) {
+void check_room_across_targets(const plan::Plan& plan, std::uint64_t bytes, std::uint64_t files) {
     std::vector<std::string> directories{plan.target.path};
     directories.insert(directories.end(), plan.data.files.across.begin(), plan.data.files.across.end());
     std::map<dev_t, std::uint64_t> sharing;  // directories on one file system share its free space

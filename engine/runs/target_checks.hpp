@@ -27,6 +27,6 @@ std::string describe_zero_size(const records::FileSystem& fs);
 /// Checks that the target is writable, has space for `bytes` more bytes, and supports the requested direct I/O.
 void check_target(const plan::Plan& plan, std::uint64_t bytes, std::uint64_t files);
 /// The same for each directory of data.files.across, with its share of the bytes and files.
-void check_across(const plan::Plan& plan, std::uint64_t bytes, std::uint64_t files);
+void check_room_across_targets(const plan::Plan& plan, std::uint64_t bytes, std::uint64_t files);
 
 }  // namespace sonde::runs

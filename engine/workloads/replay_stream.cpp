@@ -24,7 +24,7 @@ constexpr std::array<CallName, patterns::operation_kinds> call_names{
     CallName{meters::kind_fsync, "fsync"},  CallName{meters::kind_close, "close"}, CallName{meters::kind_stat, "stat"},
     CallName{meters::kind_remove, "remove"}};
 
-constexpr const CallName& call_name_of(ReplayCall kind) {
+constexpr const CallName& get_call_name(ReplayCall kind) {
     return call_names[static_cast<std::size_t>(kind)];
 }
 
@@ -47,7 +47,7 @@ ReplayStream<Time>::ReplayStream(const StreamJob& job, ranks::Team& team, const 
             request.relative_path_begin = job.relative_path_begin;
         }
         // Before the clock runs: a histogram that is used for the first time is emptied.
-        meter.histogram(call_name_of(operation.kind).kind).touch_pages();
+        meter.histogram(get_call_name(operation.kind).kind).touch_pages();
     }
 }
 
@@ -132,11 +132,11 @@ bool ReplayStream<Time>::run_operation(const ListedOperation& operation) {
     const std::uint64_t to = this->now();
     if (result < 0) [[unlikely]] {
         this->publish_counts();
-        this->fail_operation(files_[operation.file].path, call_name_of(operation.kind).text, static_cast<int>(-result),
+        this->fail_operation(files_[operation.file].path, get_call_name(operation.kind).text, static_cast<int>(-result),
                              operation.offset);
         return false;
     }
-    const unsigned kind = call_name_of(operation.kind).kind;
+    const unsigned kind = get_call_name(operation.kind).kind;
     const std::uint32_t length = moves ? operation.length : 0;
     this->meter_.histogram(kind).add(this->time_.duration_ns(to - from));
     ++this->operations_done_;

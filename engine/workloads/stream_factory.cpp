@@ -18,8 +18,8 @@ namespace sonde::workloads {
 namespace {
 
 /// The backend's channel, with the memory of a GPU behind it and a log of its operations when the phase wants them.
-std::unique_ptr<backends::Channel> make_channel_of(const StreamJob& job, const backends::ChannelSetup& setup,
-                                                   const meters::Clock& clock) {
+std::unique_ptr<backends::Channel> make_layered_channel(const StreamJob& job, const backends::ChannelSetup& setup,
+                                                        const meters::Clock& clock) {
     std::unique_ptr<backends::Channel> channel = job.backend->make_channel(setup);
     if (!setup.io->gpus.empty() && !job.backend->traits.transfers_gpu_memory) {
         channel = backends::stage_in_gpu(std::move(channel), setup);
@@ -47,12 +47,12 @@ std::unique_ptr<TaskStream> make_stream_on(const StreamJob& job, const payload::
     setup.gpu_copies = {.before_writes = job.phase->data.payload.kind != plan::PayloadKind::zero,
                         .after_reads = job.verify};
     if (job.phase->op == plan::Op::walk) {
-        return std::make_unique<WalkStream<Time>>(job, team, clock, meter, make_channel_of(job, setup, clock));
+        return std::make_unique<WalkStream<Time>>(job, team, clock, meter, make_layered_channel(job, setup, clock));
     }
     if (job.phase->op == plan::Op::cycle) {
         const std::uint64_t length = job.phase->data.access.transfer;
         return std::make_unique<CycleStream<Time>>(
-            job, team, clock, meter, make_channel_of(job, setup, clock),
+            job, team, clock, meter, make_layered_channel(job, setup, clock),
             std::make_unique<Buffers>(base, Buffers::Setup{.max_length = length, .reads = true}));
     }
     if (job.phase->meta) {
@@ -63,7 +63,7 @@ std::unique_ptr<TaskStream> make_stream_on(const StreamJob& job, const payload::
             buffers = std::make_unique<Buffers>(base, Buffers::Setup{1, job.phase->data.access.transfer, writes, reads,
                                                                      job.verify, job.tasks_on_node, job.memory});
         }
-        return std::make_unique<TreeStream<Time>>(job, team, clock, meter, make_channel_of(job, setup, clock),
+        return std::make_unique<TreeStream<Time>>(job, team, clock, meter, make_layered_channel(job, setup, clock),
                                                   std::move(buffers));
     }
     if (plan::acts_on_files(job.phase->op)) {
@@ -75,7 +75,7 @@ std::unique_ptr<TaskStream> make_stream_on(const StreamJob& job, const payload::
         auto buffers = std::make_unique<Buffers>(
             base, Buffers::Setup{1, setup.max_length, true, true, false, job.tasks_on_node, job.memory});
         setup.buffer_areas = buffers->areas();
-        std::unique_ptr<backends::Channel> channel = make_channel_of(job, setup, clock);
+        std::unique_ptr<backends::Channel> channel = make_layered_channel(job, setup, clock);
         return std::make_unique<ReplayStream<Time>>(job, team, clock, meter, std::move(channel), std::move(buffers));
     }
     if (job.training) {
@@ -83,14 +83,14 @@ std::unique_ptr<TaskStream> make_stream_on(const StreamJob& job, const payload::
             base, Buffers::Setup{static_cast<std::size_t>(job.phase->data.io.queue_depth), setup.max_length, false,
                                  true, false, job.tasks_on_node, job.memory});
         setup.buffer_areas = areas->areas();
-        std::unique_ptr<backends::Channel> reader = make_channel_of(job, setup, clock);
+        std::unique_ptr<backends::Channel> reader = make_layered_channel(job, setup, clock);
         return std::make_unique<TrainingStream<Time>>(job, team, clock, meter, std::move(reader), std::move(areas));
     }
     auto buffers = std::make_unique<Buffers>(
         base, Buffers::Setup{static_cast<std::size_t>(job.phase->data.io.queue_depth), setup.max_length, job.writes,
                              job.reads, job.verify, job.tasks_on_node, job.memory});
     setup.buffer_areas = buffers->areas();
-    std::unique_ptr<backends::Channel> channel = make_channel_of(job, setup, clock);
+    std::unique_ptr<backends::Channel> channel = make_layered_channel(job, setup, clock);
     return std::make_unique<DataStream<Time>>(job, team, clock, meter, std::move(channel), std::move(buffers));
 }
 

@@ -82,7 +82,7 @@ void TimedStream<Time>::run() {
     }
     meter_.deadline_passed = deadline_passed_;
     meter_.retries = channel_->retries();
-    meter_.slices_used = slices_.used();
+    meter_.slices_used = slices_.count_used_slices();
     meter_.slices_doublings = slices_.doublings();
 }
 

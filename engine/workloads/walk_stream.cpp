@@ -209,7 +209,7 @@ bool WalkStream<Time>::offer_or_walk_subdirectory(backends::Directory directory,
 namespace {
 
 /// While directories are divided among nodes, all nodes list the same ones, and each entry is counted on one node.
-int node_of(const char* name, int nodes) {
+int choose_counting_node(const char* name, int nodes) {
     return static_cast<int>(std::hash<std::string_view>{}(name) % static_cast<std::size_t>(nodes));
 }
 
@@ -221,7 +221,7 @@ bool WalkStream<Time>::visit_entry(backends::Directory directory, const backends
     if (at_top_ && depth == 0 && is_run_file(entry.name)) {
         return true;
     }
-    const bool on_this_node = !is_dividing_among_nodes_ || node_of(entry.name, tree_.nodes) == tree_.node;
+    const bool on_this_node = !is_dividing_among_nodes_ || choose_counting_node(entry.name, tree_.nodes) == tree_.node;
     backends::EntryKind kind = entry.kind;
     if (on_this_node && !count_and_match_entry(directory, entry, kind)) {
         return false;

@@ -30,7 +30,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const sonde::files::FileMap map("/run", manifest->files, manifest->tasks);
     for (const int task : {0, manifest->tasks.tasks() - 1}) {
         if (map.file_name(task, 0).find('/') != std::string::npos ||
-            map.folder_of_file(task).find("..") != std::string::npos) {
+            map.get_file_folder(task).find("..") != std::string::npos) {
             std::abort();
         }
     }

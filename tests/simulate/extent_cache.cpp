@@ -11,27 +11,27 @@ TEST_CASE("cache distinguishes written bytes from read bytes") {
     cache.insert(1, 0, 300, true);
     cache.insert(1, 300, 500);
     CHECK(cache.find_end_of_cached_bytes(1, 0) == 500);  // one range, whoever brought it
-    CHECK(cache.cached_bytes_of(1) == 500);
-    CHECK(cache.written_bytes_of(1) == 300);
+    CHECK(cache.count_cached_bytes(1) == 500);
+    CHECK(cache.count_written_bytes(1) == 300);
     cache.insert(1, 200, 400, true);
-    CHECK(cache.written_bytes_of(1) == 400);
+    CHECK(cache.count_written_bytes(1) == 400);
     cache.insert(1, 100, 150);  // a read in the middle of what was written
-    CHECK(cache.cached_bytes_of(1) == 500);
-    CHECK(cache.written_bytes_of(1) == 350);
+    CHECK(cache.count_cached_bytes(1) == 500);
+    CHECK(cache.count_written_bytes(1) == 350);
     CHECK(cache.find_end_of_cached_bytes(1, 0) == 500);
     cache.clear();
-    CHECK(cache.written_bytes_of(1) == 0);
+    CHECK(cache.count_written_bytes(1) == 0);
 }
 
 TEST_CASE("cache evicts the least recently used bytes of either kind") {
     ExtentCache cache(1000);
     cache.insert(1, 0, 600, true);
     CHECK(cache.insert(1, 1000, 1700) == 300);  // the beginning of what was written
-    CHECK(cache.written_bytes_of(1) == 300);
+    CHECK(cache.count_written_bytes(1) == 300);
     CHECK(cache.find_end_of_cached_bytes(1, 0) == 0);
     CHECK(cache.find_end_of_cached_bytes(1, 300) == 600);
     CHECK(cache.insert(2, 0, 700) == 700);  // the read range was used longer ago than the written one
-    CHECK(cache.written_bytes_of(1) == 300);
+    CHECK(cache.count_written_bytes(1) == 300);
     CHECK(cache.bytes() == 1000);
 }
 

@@ -9,14 +9,14 @@
 
 namespace sonde::dialects::ior {
 
-std::vector<std::string> paths_of(const IorSettings& s) {
+std::vector<std::string> list_test_paths(const IorSettings& s) {
     const std::string& file = s.file;
     std::vector<std::string> paths;
     for (std::size_t from = 0; from <= file.size();) {
         const std::size_t end = std::min(file.find('@', from), file.size());
         if (end > from) {
             const std::string path = file.substr(from, end - from);
-            paths.push_back(s.api == "MPIIO" ? path.substr(driver_of(path).size()) : path);
+            paths.push_back(s.api == "MPIIO" ? path.substr(find_driver_prefix(path).size()) : path);
         }
         from = end + 1;
     }
@@ -26,7 +26,7 @@ std::vector<std::string> paths_of(const IorSettings& s) {
     return paths;
 }
 
-std::string driver_of(const std::string& path) {
+std::string find_driver_prefix(const std::string& path) {
     // Those of MPICH's ROMIO and of MPIs that were made from it.
     constexpr std::array drivers{"ufs:",  "nfs:",    "xfs:",     "panfs:", "pvfs2:", "lustre:", "gpfs:",
                                  "daos:", "testfs:", "quobyte:", "ime:",   "dfs:",   "pvfs:",   "piofs:"};
@@ -40,7 +40,7 @@ std::string romio_driver(const IorSettings& s) {
     bool first = true;
     for (std::size_t from = 0; s.api == "MPIIO" && from <= s.file.size(); first = false) {
         const std::size_t end = std::min(s.file.find('@', from), s.file.size());
-        const std::string driver = driver_of(s.file.substr(from, end - from));
+        const std::string driver = find_driver_prefix(s.file.substr(from, end - from));
         if (!first && driver != common_driver) {
             throw_argument_error(
                 "-o " + s.file +
@@ -52,8 +52,8 @@ std::string romio_driver(const IorSettings& s) {
     return common_driver;
 }
 
-std::string file_of_task(const IorSettings& s, int task) {
-    const std::vector<std::string> paths = paths_of(s);
+std::string get_test_path(const IorSettings& s, int task) {
+    const std::vector<std::string> paths = list_test_paths(s);
     if (!s.file_per_process) {
         return paths.front();
     }

@@ -10,14 +10,14 @@
 namespace sonde::dialects::ior {
 
 /// The paths that -o names, without ROMIO's words for its drivers. Throws plan::PlanError when there is none.
-std::vector<std::string> paths_of(const IorSettings& settings);
+std::vector<std::string> list_test_paths(const IorSettings& settings);
 
 /// The word of a driver before a path, with its colon ("ufs:/scratch/f"), as ROMIO takes it; empty when there is none.
-std::string driver_of(const std::string& path);
+std::string find_driver_prefix(const std::string& path);
 /// The one that a test names for MPI-IO. Throws plan::PlanError when it names several.
 std::string romio_driver(const IorSettings& settings);
 
 /// The name of the file that a task uses, without the number of the repetition (-m).
-std::string file_of_task(const IorSettings& settings, int task = 0);
+std::string get_test_path(const IorSettings& settings, int task = 0);
 
 }  // namespace sonde::dialects::ior

@@ -34,7 +34,7 @@ class TextWriter final : public OutputWriter {
         const IorSettings& s = *test.settings;
         print_field("TestID", std::to_string(test.number));
         print_field("StartTime", test.start_date);
-        const std::string file = file_of_task(s);
+        const std::string file = get_test_path(s);
         if (const FileSystemUse use = measure_file_system_use(file); use.is_known) {
             print_field("Path", file);
             out_ << format_text("%-20s: %s   Used FS: %2.1f%%   Inodes: %s   Used Inodes: %2.1f%%\n", "FS",
@@ -93,9 +93,9 @@ class TextWriter final : public OutputWriter {
 
     void end_test(const IorTest& test) override {
         const IorSettings& s = *test.settings;
-        if (s.wear_out && s.status_file.empty() && !test.measurements_of(true).empty()) {
-            out_ << "Pairs deadlineForStonewallingaccessed: " << test.measurements_of(true).front().max_task_operations
-                 << "\n";
+        if (s.wear_out && s.status_file.empty() && !test.select_measurements(true).empty()) {
+            out_ << "Pairs deadlineForStonewallingaccessed: "
+                 << test.select_measurements(true).front().max_task_operations << "\n";
         }
         if (s.summary_always) {
             print_heading();
@@ -144,7 +144,7 @@ class TextWriter final : public OutputWriter {
 
     void show_parameters(const IorTest& test) {
         out_ << "\nParameters: \n";
-        const nlohmann::ordered_json parameters = parameters_of(test);
+        const nlohmann::ordered_json parameters = build_parameters_json(test);
         for (const auto& [key, setting] : parameters.items()) {
             const bool letter = key == "data packet type";  // IOR names it by a letter here, by its first word in JSON
             print_field(key.c_str(), letter ? std::string(1, "gtoi"[static_cast<int>(test.settings->packet)])
@@ -156,7 +156,7 @@ class TextWriter final : public OutputWriter {
 
     static std::string find_file_name(const IorTest& test, const IorMeasurement& measurement, int task) {
         const IorSettings& s = *test.settings;
-        return file_of_task(s, task) + (s.multiple_files ? "." + std::to_string(measurement.step.repetition) : "");
+        return get_test_path(s, task) + (s.multiple_files ? "." + std::to_string(measurement.step.repetition) : "");
     }
 
     /// When each task opened, moved and closed, in seconds since the tasks began together.
@@ -236,7 +236,7 @@ class TextWriter final : public OutputWriter {
 
     void print_row(const IorTest& test, bool writes) {
         const IorSettings& s = *test.settings;
-        const std::vector<IorMeasurement> points = test.measurements_of(writes);
+        const std::vector<IorMeasurement> points = test.select_measurements(writes);
         if (points.empty()) {
             return;
         }
@@ -294,7 +294,7 @@ class TextWriter final : public OutputWriter {
 
     void print_maximum(const IorTest& test, bool writes) {
         double best = 0;
-        for (const IorMeasurement& measurement : test.measurements_of(writes)) {
+        for (const IorMeasurement& measurement : test.select_measurements(writes)) {
             best = std::max(best, measurement.bandwidth());
         }
         if (best > 0) {

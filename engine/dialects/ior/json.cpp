@@ -27,7 +27,7 @@ const char* packet_name(Packet packet) {
 
 }  // namespace
 
-ordered_json parameters_of(const IorTest& test) {
+ordered_json build_parameters_json(const IorTest& test) {
     const IorSettings& s = *test.settings;
     const auto memory_per_node = static_cast<std::int64_t>(0);
     return {{"testID", test.number},
@@ -77,7 +77,7 @@ ordered_json parameters_of(const IorTest& test) {
 
 namespace {
 
-ordered_json options_of(const IorTest& test) {
+ordered_json build_options_json(const IorTest& test) {
     const IorSettings& s = *test.settings;
     ordered_json options{{"api", s.api},
                          {"apiVersion", ""},
@@ -128,7 +128,7 @@ ordered_json make_sonde_members(const IorMeasurement& measurement) {
     return figures;
 }
 
-ordered_json result_of(const IorTest& test, const IorMeasurement& measurement, bool with_figures) {
+ordered_json build_result_json(const IorTest& test, const IorMeasurement& measurement, bool with_figures) {
     const IorSettings& s = *test.settings;
     if (measurement.step.kind == IorStep::StepKind::remove) {
         return {{"access", "remove"}, {"totalTime", measurement.total_s}};
@@ -149,9 +149,9 @@ ordered_json result_of(const IorTest& test, const IorMeasurement& measurement, b
     return result;
 }
 
-ordered_json summary_of(const IorTest& test, bool writes, bool with_figures) {
+ordered_json build_summary_json(const IorTest& test, bool writes, bool with_figures) {
     const IorSettings& s = *test.settings;
-    const std::vector<IorMeasurement> points = test.measurements_of(writes);
+    const std::vector<IorMeasurement> points = test.select_measurements(writes);
     std::vector<double> rates, calls;
     double seconds = 0, wall_seconds = 0, wall_bytes = 0;
     for (const IorMeasurement& measurement : points) {
@@ -214,7 +214,7 @@ class JsonWriter final : public OutputWriter {
     void begin_test(const IorTest& test) override {
         const IorSettings& s = *test.settings;
         ordered_json entry{{"TestID", test.number}, {"StartTime", test.start_date}};
-        const std::string file = file_of_task(s);
+        const std::string file = get_test_path(s);
         if (const FileSystemUse use = measure_file_system_use(file); use.is_known) {
             entry["Path"] = file;
             entry["Capacity"] = use.capacity;
@@ -222,8 +222,8 @@ class JsonWriter final : public OutputWriter {
             entry["Inodes"] = use.inodes;
             entry["Used Inodes"] = format_percent(use.inodes_percent);
         }
-        entry["Parameters"] = parameters_of(test);
-        entry["Options"] = options_of(test);
+        entry["Parameters"] = build_parameters_json(test);
+        entry["Options"] = build_options_json(test);
         entry["Results"] = ordered_json::array();
         document_["tests"].push_back(entry);
     }
@@ -233,7 +233,7 @@ class JsonWriter final : public OutputWriter {
                                measurement.step.kind == IorStep::StepKind::read ||
                                (measurement.step.kind == IorStep::StepKind::remove && verbose_ > 0);
         if (is_listed) {
-            document_["tests"].back()["Results"].push_back(result_of(test, measurement, with_figures_));
+            document_["tests"].back()["Results"].push_back(build_result_json(test, measurement, with_figures_));
         }
     }
 
@@ -241,7 +241,7 @@ class JsonWriter final : public OutputWriter {
         ordered_json most = ordered_json::object();
         for (const bool writes : {true, false}) {
             double best = 0;
-            for (const IorMeasurement& measurement : test.measurements_of(writes)) {
+            for (const IorMeasurement& measurement : test.select_measurements(writes)) {
                 best = std::max(best, measurement.bandwidth());
             }
             if (verbose_ > 0 && best > 0) {
@@ -257,8 +257,8 @@ class JsonWriter final : public OutputWriter {
     void end_output(const std::vector<const IorTest*>& tests, bool complete) override {
         for (const IorTest* test : tests) {
             for (const bool writes : {true, false}) {
-                if (!test->measurements_of(writes).empty()) {
-                    document_["summary"].push_back(summary_of(*test, writes, with_figures_));
+                if (!test->select_measurements(writes).empty()) {
+                    document_["summary"].push_back(build_summary_json(*test, writes, with_figures_));
                 }
             }
         }

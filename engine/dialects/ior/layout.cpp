@@ -19,7 +19,7 @@ std::string format_text(const char* format, ...) {
     return line.data();
 }
 
-std::vector<IorMeasurement> IorTest::measurements_of(bool writes) const {
+std::vector<IorMeasurement> IorTest::select_measurements(bool writes) const {
     std::vector<IorMeasurement> all;
     for (const IorMeasurement& measurement : measurements) {
         if (measurement.step.kind == (writes ? IorStep::StepKind::write : IorStep::StepKind::read)) {

@@ -21,7 +21,7 @@ struct IorTest {
     std::string start_date;      ///< as IOR writes dates
     std::int64_t signature = 0;  ///< signature of the content
     std::vector<IorMeasurement> measurements;
-    std::vector<IorMeasurement> measurements_of(bool writes) const;
+    std::vector<IorMeasurement> select_measurements(bool writes) const;
     double expected_bytes() const;
 };
 
@@ -52,7 +52,8 @@ std::unique_ptr<OutputWriter> make_csv(std::ostream& out);
 std::string format_text(const char* format, ...) __attribute__((format(printf, 1, 2)));  ///< at most 1023 letters
 std::string format_current_date();                                                       ///< "Sun Nov 22 00:01:47 2026"
 std::string describe_machine(int verbose);  ///< "Linux host"; from verbose 2 on with release, version and hardware
-nlohmann::ordered_json parameters_of(const IorTest& test);  ///< the settings under the names that IOR shows them by
+/// The settings under the names that IOR shows them by.
+nlohmann::ordered_json build_parameters_json(const IorTest& test);
 std::string platform_name();            ///< "host(Linux)", without the number at the end of the host's name
 std::string format_size(double bytes);  ///< "256 KiB" is "262144 bytes", "1 MiB", "1.50 GiB"
 struct FileSystemUse {

@@ -137,7 +137,7 @@ bool IorResults::read_record_line(std::string_view type, const ordered_json& con
     return false;
 }
 
-std::vector<IorMeasurement> IorResults::measurements_of(bool writes) const {
+std::vector<IorMeasurement> IorResults::select_measurements(bool writes) const {
     std::vector<IorMeasurement> all;
     for (const IorMeasurement& measurement : measurements_) {
         if (measurement.step.kind == (writes ? IorStep::StepKind::write : IorStep::StepKind::read)) {

@@ -64,7 +64,7 @@ class IorResults {
     bool read_record_line(std::string_view type, const nlohmann::ordered_json& content);
     const IorMeasurement& current() const { return current_; }
     const std::vector<IorMeasurement>& measurements() const { return measurements_; }
-    std::vector<IorMeasurement> measurements_of(bool writes) const;
+    std::vector<IorMeasurement> select_measurements(bool writes) const;
     /// Sentences about errors that ended the test.
     const std::vector<std::string>& errors() const { return errors_; }
     std::string hosts_first;  ///< name of the first node

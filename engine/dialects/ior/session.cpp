@@ -304,7 +304,7 @@ class IorSession final : public Session {
             struct stat info {};
             const std::string suffix = s.multiple_files ? "." + std::to_string(measurement.step.repetition) : "";
             bytes +=
-                ::stat((file_of_task(s, task) + suffix).c_str(), &info) == 0 ? static_cast<double>(info.st_size) : 0;
+                ::stat((get_test_path(s, task) + suffix).c_str(), &info) == 0 ? static_cast<double>(info.st_size) : 0;
         }
         return bytes;
     }

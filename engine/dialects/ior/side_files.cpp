@@ -17,7 +17,7 @@ std::optional<std::int64_t> read_status(const std::string& path) {
 
 std::string store_status(const IorTest& test) {
     const IorSettings& s = *test.settings;
-    const std::vector<IorMeasurement> writes = test.measurements_of(true);
+    const std::vector<IorMeasurement> writes = test.select_measurements(true);
     if (s.status_file.empty() || writes.empty()) {
         return {};
     }

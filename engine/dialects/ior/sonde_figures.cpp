@@ -7,7 +7,7 @@
 namespace sonde::dialects::ior {
 namespace {
 
-std::string duration(double seconds) {
+std::string format_duration(double seconds) {
     return seconds >= 1      ? format_text("%.3g s", seconds)
            : seconds >= 1e-3 ? format_text("%.3g ms", seconds * 1e3)
                              : format_text("%.3g us", seconds * 1e6);
@@ -25,7 +25,7 @@ std::string format_figures(const IorTest& test, const IorMeasurement& measuremen
     }
     if (measurement.sonde_figures.contains("latency") && measurement.sonde_figures.at("latency").contains(kind)) {
         const auto& latency = measurement.sonde_figures.at("latency").at(kind);
-        const auto ns = [&latency](const char* name) { return duration(latency.value(name, 0.0) / 1e9); };
+        const auto ns = [&latency](const char* name) { return format_duration(latency.value(name, 0.0) / 1e9); };
         say("one call p50 " + ns("p50_ns") + ", p99 " + ns("p99_ns") + ", max " + ns("max_ns"));
     }
     if (measurement.sonde_figures.contains("imbalance") && measurement.tasks.size() > 1 &&
@@ -35,7 +35,7 @@ std::string format_figures(const IorTest& test, const IorMeasurement& measuremen
                         slowest.value("host", std::string()).c_str(), slowest.value("bytes_per_s", 0.0) / mebi));
     }
     if (measurement.compare_s > 0) {
-        say("comparing took " + duration(measurement.compare_s) + ", which is in IOR's bw and not in this");
+        say("comparing took " + format_duration(measurement.compare_s) + ", which is in IOR's bw and not in this");
     }
     if (test.settings->wear_out && measurement.stonewall_seconds > 0) {
         say(format_text("until the deadline all tasks together %.2f MiB/s (Stonewall(MiB) is that of one)",

@@ -22,18 +22,18 @@ std::int64_t smallest_file(const IorSettings& s, const TaskPlacement& placement)
     std::int64_t least = INT64_MAX;
     for (int task = 0; task < (s.file_per_process ? placement.active_tasks(s) : 1); ++task) {
         struct stat info {};
-        const std::string path = file_of_task(s, task) + (s.multiple_files ? ".0" : "");
+        const std::string path = get_test_path(s, task) + (s.multiple_files ? ".0" : "");
         least = ::stat(path.c_str(), &info) == 0 ? std::min<std::int64_t>(least, info.st_size) : 0;
     }
     return least / s.transfer * s.transfer;
 }
 
-std::string directory_of(const std::string& path) {
+std::string get_parent_directory(const std::string& path) {
     const std::size_t slash = path.rfind('/');
     return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
 
-const char* backend_of(const IorSettings& s) {
+const char* choose_backend(const IorSettings& s) {
     static constexpr std::pair<std::string_view, const char*> apis[] = {
         {"MPIIO", "mpiio"}, {"HDF5", "hdf5"}, {"NCMPI", "pnetcdf"}, {"MMAP", "mmap"}, {"AIO", "io_uring"}};
     for (const auto& [api, backend] : apis) {
@@ -49,7 +49,7 @@ const char* backend_of(const IorSettings& s) {
 }
 
 /// The delays of DUMMY.
-ordered_json paced_of(const IorSettings& s) {
+ordered_json build_paced_member(const IorSettings& s) {
     const auto us = [](std::int64_t delay) { return std::to_string(std::max<std::int64_t>(0, delay)) + "us"; };
     return {{"virtual_clock", false},
             {"delays",
@@ -60,7 +60,7 @@ ordered_json paced_of(const IorSettings& s) {
               {"first_task_only", s.dummy_only_first}}}};
 }
 
-ordered_json io_of(const IorSettings& s) {
+ordered_json build_io_member(const IorSettings& s) {
     ordered_json io = ordered_json::object();
     if (s.direct && (s.api == "POSIX" || s.api == "AIO")) {
         io["direct"] = true;
@@ -112,7 +112,7 @@ ordered_json io_of(const IorSettings& s) {
     return io;
 }
 
-ordered_json payload_of(const IorSettings& s, std::int64_t now) {
+ordered_json build_payload_member(const IorSettings& s, std::int64_t now) {
     static constexpr const char* kinds[] = {"ior_timestamp", "ior_offset", "ior_incompressible", "ior_random"};
     // Random packets take no time for a seed: IOR would not find its own data again.
     const std::int64_t signature = s.signature != 0 || s.packet == Packet::random ? s.signature : now;
@@ -134,7 +134,7 @@ ordered_json make_access_table(const IorSettings& s, const TaskPlacement& placem
     return access;
 }
 
-ordered_json stop_of(const IorSettings& s) {
+ordered_json build_stop_member(const IorSettings& s) {
     ordered_json stop = ordered_json::object();
     if (s.deadline > 0) {
         stop["stonewall"] = std::to_string(s.deadline) + "s";
@@ -171,7 +171,7 @@ ordered_json list_treatments_before_phase(const IorSettings& s, const TaskPlacem
 }
 
 /// The striping of new files, as `target.striping`; empty: not requested. IOR sets stripes with its POSIX interface.
-ordered_json striping_of(const IorSettings& s) {
+ordered_json build_striping_member(const IorSettings& s) {
     ordered_json striping = ordered_json::object();
     if (s.api != "POSIX") {
         return striping;
@@ -262,7 +262,7 @@ class PlanBuilder {
         if (!before_.empty()) {
             step["before"] = before_;
         }
-        set_stop_and_barrier(step, stop_of(settings_));
+        set_stop_and_barrier(step, build_stop_member(settings_));
         add_phase(step);
     }
 
@@ -294,7 +294,7 @@ class PlanBuilder {
         } else if (settings_.reorder_random != 0) {
             step["shift"] = {{"by", "list"}, {"owners", shuffle_owners(settings_, placement_, repetition)}};
         }
-        ordered_json stop = stop_of(settings_);
+        ordered_json stop = build_stop_member(settings_);
         if (status_ && *status_ > 0) {
             stop["operations"] = *status_;
         }
@@ -359,12 +359,13 @@ std::vector<int> shuffle_owners(const IorSettings& s, const TaskPlacement& place
 
 Translation translate(const IorSettings& s, const TaskPlacement& placement, int number, std::int64_t now,
                       std::optional<std::int64_t> status) {
-    const std::vector<std::string> paths = paths_of(s);
+    const std::vector<std::string> paths = list_test_paths(s);
     const int active = placement.active_tasks(s);
     Translation translation = PlanBuilder(s, placement, status).build();
     ordered_json plan{{"schema", "sonde-plan/2"}, {"id", "ior-" + std::to_string(number)}};
-    plan["target"] = {{"path", directory_of(paths.front())}, {"use_existing", true}, {"keep", s.keep}, {"min_free", 0}};
-    if (const ordered_json striping = striping_of(s); !striping.empty()) {
+    plan["target"] = {
+        {"path", get_parent_directory(paths.front())}, {"use_existing", true}, {"keep", s.keep}, {"min_free", 0}};
+    if (const ordered_json striping = build_striping_member(s); !striping.empty()) {
         plan["target"]["striping"] = striping;
     }
     if (active < placement.tasks) {
@@ -375,13 +376,14 @@ Translation translate(const IorSettings& s, const TaskPlacement& placement, int 
     if (s.unique_directory) {
         files["directories"] = "per_task";
     }
-    ordered_json data{{"backend", backend_of(s)}, {"files", files}, {"access", make_access_table(s, placement, now)}};
-    if (const ordered_json io = io_of(s); !io.empty()) {
+    ordered_json data{
+        {"backend", choose_backend(s)}, {"files", files}, {"access", make_access_table(s, placement, now)}};
+    if (const ordered_json io = build_io_member(s); !io.empty()) {
         data["io"] = io;
     }
-    data["payload"] = payload_of(s, now);
+    data["payload"] = build_payload_member(s, now);
     if (data.at("backend") == "paced") {
-        data["paced"] = paced_of(s);
+        data["paced"] = build_paced_member(s);
     }
     plan["data"] = data;
     plan["phases"] = translation.plan["phases"];

@@ -22,7 +22,7 @@ std::string format_text(const char* format, Values... values) {
 }
 
 /// From buckets [low, high, count] in ns: evenly spread inside each, and never outside of what was measured.
-Latencies latencies_of(const ordered_json& line) {
+Latencies read_latencies(const ordered_json& line) {
     Latencies all;
     all.count = line.at("count").get<std::uint64_t>();
     all.min = line.value("min_ns", 0.0) / 1e9;
@@ -48,7 +48,7 @@ Latencies latencies_of(const ordered_json& line) {
     return all;
 }
 
-std::uint64_t count_of(const ordered_json& end, const char* kind) {
+std::uint64_t read_call_count(const ordered_json& end, const char* kind) {
     const auto& latency = end.at("latency");
     return latency.contains(kind) ? latency.at(kind).at("count").get<std::uint64_t>() : 0;
 }
@@ -57,7 +57,7 @@ struct WorkbenchSpread {
     double min = 0, max = 0, mean = 0, deviation = 0;
 };
 
-WorkbenchSpread spread_of(const std::vector<double>& values) {
+WorkbenchSpread compute_spread(const std::vector<double>& values) {
     WorkbenchSpread spread;
     if (values.empty()) {
         return spread;
@@ -82,7 +82,7 @@ struct CallCounts {
     double time = 0, directory_creates = 0, directory_removes = 0, creates = 0, reads = 0, stats = 0, removes = 0;
 };
 
-CallCounts counts_of(const WorkbenchPhase& m, std::optional<std::size_t> task) {
+CallCounts count_calls(const WorkbenchPhase& m, std::optional<std::size_t> task) {
     const double calls = std::accumulate(m.calls_by_task.begin(), m.calls_by_task.end(), 0.0);
     const double share = !task ? 1 : calls > 0 ? m.calls_by_task[*task] / calls : 0;
     const auto of = [share](std::uint64_t all) { return std::round(share * static_cast<double>(all)); };
@@ -95,19 +95,19 @@ CallCounts counts_of(const WorkbenchPhase& m, std::optional<std::size_t> task) {
             of(m.removes)};
 }
 
-std::string row_of(const WorkbenchSettings& s, const WorkbenchStep& step, const WorkbenchPhase& m,
-                   const CallCounts& c) {
+std::string format_table_row(const WorkbenchSettings& s, const WorkbenchStep& step, const WorkbenchPhase& m,
+                             const CallCounts& c) {
     const double throughput = quotient((c.creates + c.reads) * static_cast<double>(s.size), c.time) / mebi;
     if (m.errors > 0) {
-        return format_text("%s err\t0\t0\t0\t%.0f\t0\t0", name_of(step.phase), static_cast<double>(m.errors));
+        return format_text("%s err\t0\t0\t0\t%.0f\t0\t0", get_phase_name(step.phase), static_cast<double>(m.errors));
     }
-    return format_text("%s \t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.3fs\t%.3fs\t%.2f MiB/s %.4e", name_of(step.phase),
-                       c.directory_creates, c.directory_removes, c.creates, c.reads, c.stats, c.removes, c.time, c.time,
-                       throughput, m.max_latency());
+    return format_text("%s \t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.3fs\t%.3fs\t%.2f MiB/s %.4e",
+                       get_phase_name(step.phase), c.directory_creates, c.directory_removes, c.creates, c.reads,
+                       c.stats, c.removes, c.time, c.time, throughput, m.max_latency());
 }
 
-std::string figures_of(const WorkbenchSettings& s, const WorkbenchStep& step, const WorkbenchPhase& m,
-                       const CallCounts& c) {
+std::string format_rates(const WorkbenchSettings& s, const WorkbenchStep& step, const WorkbenchPhase& m,
+                         const CallCounts& c) {
     const double throughput = quotient((c.creates + c.reads) * static_cast<double>(s.size), c.time) / mebi;
     if (step.phase == PhaseKind::benchmark) {
         const double calls = c.reads * (s.read_only ? 2 : 4);
@@ -127,7 +127,7 @@ std::string figures_of(const WorkbenchSettings& s, const WorkbenchStep& step, co
                        quotient(c.removes, c.time), quotient(c.directory_removes, c.time), m.max_latency());
 }
 
-std::string latencies_text(const WorkbenchPhase& m) {
+std::string format_latencies(const WorkbenchPhase& m) {
     std::string text;
     for (const auto& [kind, name] : {std::pair{"read", "read"}, std::pair{"stat", "stat"},
                                      std::pair{"create", "create"}, std::pair{"remove", "delete"}}) {
@@ -145,12 +145,12 @@ std::string latencies_text(const WorkbenchPhase& m) {
 
 void WorkbenchPhase::read_record_line(std::string_view type, const ordered_json& content) {
     if (type == "phase_end") {
-        directory_creates += count_of(content, "mkdir");
-        directory_removes += count_of(content, "rmdir");
-        creates += count_of(content, "create");
-        reads += count_of(content, "read");
-        stats += count_of(content, "stat");
-        removes += count_of(content, "remove");
+        directory_creates += read_call_count(content, "mkdir");
+        directory_removes += read_call_count(content, "rmdir");
+        creates += read_call_count(content, "create");
+        reads += read_call_count(content, "read");
+        stats += read_call_count(content, "stat");
+        removes += read_call_count(content, "remove");
         errors += content.at("ops").value("failed", std::uint64_t{0});
         if (content.contains("verify")) {
             const auto wrong = content.at("verify").value("mismatches", std::uint64_t{0});
@@ -175,7 +175,7 @@ void WorkbenchPhase::read_record_line(std::string_view type, const ordered_json&
         duration_s =
             duration_s_by_task.empty() ? 0 : *std::max_element(duration_s_by_task.begin(), duration_s_by_task.end());
     } else if (type == "histogram") {
-        latencies_by_kind[content.at("kind").get<std::string>()] = latencies_of(content);
+        latencies_by_kind[content.at("kind").get<std::string>()] = read_latencies(content);
     } else if (type == "finding" && content.at("severity") != "info") {
         findings.push_back(content.value("phase", std::string()) + ": " + content.at("text").get<std::string>());
     }
@@ -190,19 +190,19 @@ double WorkbenchPhase::max_latency() const {
     return most;
 }
 
-std::string line_of(const WorkbenchSettings& s, const WorkbenchStep& step, const WorkbenchPhase& m,
-                    std::optional<std::size_t> task) {
-    const CallCounts counts = counts_of(m, task);
+std::string format_result_line(const WorkbenchSettings& s, const WorkbenchStep& step, const WorkbenchPhase& m,
+                               std::optional<std::size_t> task) {
+    const CallCounts counts = count_calls(m, task);
     if (s.detailed) {
-        return row_of(s, step, m, counts);
+        return format_table_row(s, step, m, counts);
     }
-    std::string text = format_text("%s process max:%.2fs ", name_of(step.phase), counts.time);
+    std::string text = format_text("%s process max:%.2fs ", get_phase_name(step.phase), counts.time);
     if (!task) {
-        const WorkbenchSpread spread = spread_of(m.duration_s_by_task);
+        const WorkbenchSpread spread = compute_spread(m.duration_s_by_task);
         text += format_text("min:%.2fs mean: %.2fs balance:%.1f stddev:%.1f ", spread.min, spread.mean,
                             100 * quotient(spread.min, spread.max), spread.deviation);
     }
-    text += figures_of(s, step, m, counts);
+    text += format_rates(s, step, m, counts);
     if (!s.quiet || m.errors > 0) {
         text += format_text(" (%.0f errs%s)", static_cast<double>(m.errors), m.errors > 0 ? "!!!" : "");
     }
@@ -210,7 +210,7 @@ std::string line_of(const WorkbenchSettings& s, const WorkbenchStep& step, const
         const double of_round = static_cast<double>(s.sets) * (s.read_only ? 2 : 4);
         text += format_text(" stonewall-iter:%.0f", static_cast<double>(m.max_task_calls) / of_round);
     }
-    return task ? text : text + latencies_text(m);
+    return task ? text : text + format_latencies(m);
 }
 
 }  // namespace sonde::dialects::md_workbench

@@ -37,7 +37,7 @@ struct WorkbenchPhase {
 
 /// The line or the row of a phase; `task`: of one task only. Single calls of one task are not told apart: then
 /// latencies are left out.
-std::string line_of(const WorkbenchSettings& settings, const WorkbenchStep& step, const WorkbenchPhase& measured,
-                    std::optional<std::size_t> task);
+std::string format_result_line(const WorkbenchSettings& settings, const WorkbenchStep& step,
+                               const WorkbenchPhase& measured, std::optional<std::size_t> task);
 
 }  // namespace sonde::dialects::md_workbench

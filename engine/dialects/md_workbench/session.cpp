@@ -68,7 +68,7 @@ class WorkbenchSession final : public Session {
         if (step_.phase != PhaseKind::precreate && !exists && settings_.api != "DUMMY" && !setup_.command.empty()) {
             throw PlanError("-o " + settings_.directory + " is not there: run the precreate phase (-1) first");
         }
-        return to_plan_text(plan_of(settings_, step_, seed_, exists || step_.phase != PhaseKind::precreate));
+        return to_plan_text(build_plan(settings_, step_, seed_, exists || step_.phase != PhaseKind::precreate));
     }
 
     void read_record_line(std::string_view type, const ordered_json& content) override {
@@ -77,7 +77,7 @@ class WorkbenchSession final : public Session {
 
     void end_plan(int code) override {
         if (step_.phase == PhaseKind::benchmark && !settings_.read_only) {
-            first_item_ += rounds();
+            first_item_ += count_advanced_rounds();
         }
         if (code == 2 || code == 3 || setup_.command.empty()) {
             return;
@@ -132,7 +132,7 @@ class WorkbenchSession final : public Session {
     }
 
     /// Number of objects by which the last iteration advanced the window of each set.
-    std::uint64_t rounds() const {
+    std::uint64_t count_advanced_rounds() const {
         if (settings_.stonewall_s == 0 || phase_results_.calls_by_task.empty()) {
             return settings_.objects;
         }
@@ -181,16 +181,16 @@ class WorkbenchSession final : public Session {
     }
 
     void print_results() {
-        std::cout << line_of(settings_, step_, phase_results_, std::nullopt) << "\n";
+        std::cout << format_result_line(settings_, step_, phase_results_, std::nullopt) << "\n";
         for (std::size_t task = 0; settings_.process_reports && task < phase_results_.duration_s_by_task.size();
              ++task) {
-            std::cout << task << ": " << line_of(settings_, step_, phase_results_, task) << "\n";
+            std::cout << task << ": " << format_result_line(settings_, step_, phase_results_, task) << "\n";
         }
         std::cout.flush();
         std::ostream& out = setup_.report_stream == ReportStream::output ? std::cout : std::cerr;
         for (const std::string& finding : phase_results_.findings) {
             if (setup_.report_stream != ReportStream::none) {
-                out << "sonde: " << name_of(step_.phase) << ": " << finding << "\n";
+                out << "sonde: " << get_phase_name(step_.phase) << ": " << finding << "\n";
             }
         }
     }

@@ -23,7 +23,7 @@ std::uint64_t max_items_per_directory(const WorkbenchSettings& s) {
     return std::min<std::uint64_t>(1'000'000'000, 1'000'000'000'000 / static_cast<std::uint64_t>(s.sets));
 }
 
-ordered_json meta_of(const WorkbenchSettings& s, std::int64_t seed) {
+ordered_json build_meta_member(const WorkbenchSettings& s, std::int64_t seed) {
     ordered_json meta{{"backend", s.api == "DUMMY" ? "null" : "posix"}};
     meta["tree"] = {
         {"top", "set"}, {"copies", s.sets}, {"scope", "per_task"}, {"items_per_dir", max_items_per_directory(s)}};
@@ -42,7 +42,7 @@ ordered_json make_item_window(std::uint64_t first, std::uint64_t count, bool acr
     return {{"window", {{"first", first}, {"count", count}, {"across", across}}}};
 }
 
-ordered_json phases_of(const WorkbenchSettings& s, const WorkbenchStep& step) {
+ordered_json build_phase_list(const WorkbenchSettings& s, const WorkbenchStep& step) {
     ordered_json phases = ordered_json::array();
     if (step.phase == PhaseKind::precreate) {
         phases.push_back({{"id", id_sets}, {"op", "mktree"}});
@@ -75,11 +75,11 @@ ordered_json phases_of(const WorkbenchSettings& s, const WorkbenchStep& step) {
 
 }  // namespace
 
-const char* name_of(PhaseKind phase) {
+const char* get_phase_name(PhaseKind phase) {
     return phase == PhaseKind::precreate ? "precreate" : phase == PhaseKind::benchmark ? "benchmark" : "cleanup";
 }
 
-ordered_json plan_of(const WorkbenchSettings& s, const WorkbenchStep& step, std::int64_t seed, bool exists) {
+ordered_json build_plan(const WorkbenchSettings& s, const WorkbenchStep& step, std::int64_t seed, bool exists) {
     namespace fs = std::filesystem;
     std::error_code failure;
     fs::path directory = fs::weakly_canonical(fs::absolute(s.directory, failure), failure);
@@ -90,15 +90,15 @@ ordered_json plan_of(const WorkbenchSettings& s, const WorkbenchStep& step, std:
         throw plan::PlanError("-o " + s.directory + " must name a directory below the root");
     }
     ordered_json plan{{"schema", "sonde-plan/2"}, {"id", "md-workbench"}};
-    plan["title"] = std::string("md-workbench ") + name_of(step.phase) + " in " + s.directory;
+    plan["title"] = std::string("md-workbench ") + get_phase_name(step.phase) + " in " + s.directory;
     plan["target"] = {{"path", directory.parent_path().string()},
                       {"directory", directory.filename().string()},
                       {"keep", true},
                       {"keep_manifest", false},
                       {"use_existing", exists},
                       {"min_free", 0}};
-    plan["meta"] = meta_of(s, seed);
-    plan["phases"] = phases_of(s, step);
+    plan["meta"] = build_meta_member(s, seed);
+    plan["phases"] = build_phase_list(s, step);
     return plan;
 }
 

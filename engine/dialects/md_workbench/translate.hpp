@@ -10,7 +10,7 @@
 namespace sonde::dialects::md_workbench {
 
 enum class PhaseKind { precreate, benchmark, cleanup };
-const char* name_of(PhaseKind phase);
+const char* get_phase_name(PhaseKind phase);
 
 /// One phase as it comes up.
 struct WorkbenchStep {
@@ -21,8 +21,8 @@ struct WorkbenchStep {
 };
 
 /// The plan of a step. `seed`: of the content; `exists`: the directory is there already.
-nlohmann::ordered_json plan_of(const WorkbenchSettings& settings, const WorkbenchStep& step, std::int64_t seed,
-                               bool exists);
+nlohmann::ordered_json build_plan(const WorkbenchSettings& settings, const WorkbenchStep& step, std::int64_t seed,
+                                  bool exists);
 
 /// Ids of the phases of such a plan.
 constexpr const char* id_sets = "sets";        ///< directories made

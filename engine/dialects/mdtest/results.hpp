@@ -29,7 +29,7 @@ struct TestResult {
     double table_phase_begin_s = 0;         ///< `begin_s` of that phase alone
 
     /// Seconds from the first operation of any task to the end of this one's work.
-    double duration_of_task(std::size_t task) const { return std::max(0.0, end_s_by_task[task] - begin_s); }
+    double get_task_seconds(std::size_t task) const { return std::max(0.0, end_s_by_task[task] - begin_s); }
 };
 
 struct MdtestResults {

@@ -74,7 +74,7 @@ class MdtestSession final : public Session {
         }
         std::error_code failure;
         const bool exists = std::filesystem::exists(settings_.directory, failure);
-        const ordered_json plan = plan_of(settings_, setup_, tasks_, tree_counts_, expected_, exists, now_);
+        const ordered_json plan = build_plan(settings_, setup_, tasks_, tree_counts_, expected_, exists, now_);
         if (plan.at("phases").empty()) {  // no items to look at, and no tree to make or remove
             end_plan(0);
             return next_plan();
@@ -175,7 +175,7 @@ class MdtestSession final : public Session {
                        inodes / (1U << 20U), inodes > 0 ? 100 * (1 - fs.value("inodes_free", 0.0) / inodes) : 0.0);
         }
         if (settings_.shift > 0) {
-            print_text("Shifting ranks by %d for each phase.\n", shift_of(settings_, setup_));
+            print_text("Shifting ranks by %d for each phase.\n", compute_rank_shift(settings_, setup_));
         }
         if (settings_.random || settings_.random_seed != 0) {
             print_text("random seed: %lld\n",

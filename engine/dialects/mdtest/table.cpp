@@ -40,7 +40,7 @@ double quotient(double items, double seconds) {
 
 /// mdtest's rate of an iteration: the slowest task's, times the tasks. All tasks wait for the last, so that is what
 /// they have in common.
-double rate_of(const TestResult& test) {
+double compute_rate(const TestResult& test) {
     double least = 0;
     for (std::size_t k = 0; k < test.items_by_task.size(); ++k) {
         const double rate = quotient(test.items_by_task[k], test.duration_s);
@@ -49,7 +49,7 @@ double rate_of(const TestResult& test) {
     return least * static_cast<double>(test.items_by_task.size());
 }
 
-std::vector<MdtestTest> rows_of(const MdtestSettings& s) {
+std::vector<MdtestTest> list_table_rows(const MdtestSettings& s) {
     std::vector<MdtestTest> rows;
     for (int i = s.directories ? 0 : static_cast<int>(file_create);
          i < (s.files ? static_cast<int>(tree_create) : static_cast<int>(file_create)); ++i) {
@@ -68,7 +68,7 @@ IterationStatistics compute_task_statistics(const MdtestResults& results, Mdtest
     for (const auto& all : results.results_by_iteration) {
         const TestResult& m = all[static_cast<std::size_t>(test)];
         for (std::size_t k = 0; k < m.items_by_task.size(); ++k) {
-            values.push_back(times ? m.duration_of_task(k) : quotient(m.items_by_task[k], m.duration_of_task(k)));
+            values.push_back(times ? m.get_task_seconds(k) : quotient(m.items_by_task[k], m.get_task_seconds(k)));
         }
     }
     return compute_statistics(values);
@@ -76,7 +76,7 @@ IterationStatistics compute_task_statistics(const MdtestResults& results, Mdtest
 
 void print_processes(std::ostream& out, const MdtestResults& results, const MdtestSettings& s, int tasks, bool times) {
     out << "\nPer process result (" << (times ? "time" : "rate") << "):\n";
-    std::vector<MdtestTest> rows = rows_of(s);
+    std::vector<MdtestTest> rows = list_table_rows(s);
     rows.insert(rows.end(), {tree_create, tree_remove});
     for (std::size_t j = 0; j < results.results_by_iteration.size(); ++j) {
         out << "iteration: " << j << "\n";
@@ -87,8 +87,8 @@ void print_processes(std::ostream& out, const MdtestResults& results, const Mdte
                 const bool has_value = k < m.items_by_task.size() && test < tree_create;
                 out << (k == 0 ? ' ' : ',')
                     << format_text("%e", !has_value ? 0.0
-                                         : times    ? m.duration_of_task(k)
-                                                    : quotient(m.items_by_task[k], m.duration_of_task(k)));
+                                         : times    ? m.get_task_seconds(k)
+                                                    : quotient(m.items_by_task[k], m.get_task_seconds(k)));
             }
             out << "\n";
         }
@@ -160,7 +160,7 @@ void print_tests(std::ostream& out, const MdtestResults& results, const MdtestSe
         const auto line = [&](int number, const char* name, MdtestTest test) {
             const TestResult& m = all[static_cast<std::size_t>(test)];
             const bool tree = test == tree_create || test == tree_remove;
-            const double rate = tree ? quotient(directories, m.duration_s) : rate_of(m);
+            const double rate = tree ? quotient(directories, m.duration_s) : compute_rate(m);
             out << verbose_line(number,
                                 format_text("%s: %14.3f sec, %14.3f ops/sec", name, m.duration_s, m.done ? rate : 0.0));
         };
@@ -198,9 +198,9 @@ void print_summary(std::ostream& out, const MdtestResults& results, const Mdtest
         << " Max            Min           Mean        Std Dev\n   ---------      "
         << (s.rank_statistics ? "         ---            ---           ----       " : "")
         << "               ---            ---           ----        -------\n";
-    for (const MdtestTest test : rows_of(s)) {
-        const IterationStatistics row = compute_statistics(
-            list_values(results, test, [times](const TestResult& m) { return times ? m.duration_s : rate_of(m); }));
+    for (const MdtestTest test : list_table_rows(s)) {
+        const IterationStatistics row = compute_statistics(list_values(
+            results, test, [times](const TestResult& m) { return times ? m.duration_s : compute_rate(m); }));
         out << format_text("   %-18s ", test_name(test));
         if (s.rank_statistics) {
             print_columns(out, compute_task_statistics(results, test, times));
@@ -230,7 +230,7 @@ void print_summary(std::ostream& out, const MdtestResults& results, const Mdtest
 void print_sonde_rates(std::ostream& out, const MdtestResults& results, const MdtestSettings& s) {
     out << "sonde: all operations that were done / time from the first task's start to the last task's end\n"
            "sonde:                        done          ops/s      median    99 % below\n";
-    std::vector<MdtestTest> rows = rows_of(s);
+    std::vector<MdtestTest> rows = list_table_rows(s);
     rows.insert(rows.end(), {tree_create, tree_remove});
     for (const MdtestTest test : rows) {
         const auto mean = [&](const std::function<double(const TestResult&)>& value) {
@@ -290,7 +290,7 @@ bool append_rank_details(const std::string& path, const MdtestResults& results, 
             for (int i = 0; i < tree_create; ++i) {
                 const TestResult& m = all[static_cast<std::size_t>(i)];
                 const auto task = static_cast<std::size_t>(k);
-                file << (m.done && task < m.items_by_task.size() ? cell(m.items_by_task[task], m.duration_of_task(task))
+                file << (m.done && task < m.items_by_task.size() ? cell(m.items_by_task[task], m.get_task_seconds(task))
                                                                  : ",,")
                      << (i == dir_stat ? ",," : "");
             }

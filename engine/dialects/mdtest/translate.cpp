@@ -28,13 +28,13 @@ const char* packet_kind(const std::string& letter) {
                            : "ior_timestamp";
 }
 
-const char* backend_of(const MdtestSettings& s) {
+const char* choose_backend(const MdtestSettings& s) {
     const bool delays = s.dummy_create_us + s.dummy_close_us + s.dummy_sync_us + s.dummy_transfer_us > 0;
     return s.api != "DUMMY" ? "posix" : delays ? "paced" : "null";
 }
 
 /// The delays of DUMMY. Writing is a part of making a file here, and of reading only the transfer takes time.
-ordered_json paced_of(const MdtestSettings& s) {
+ordered_json build_paced_member(const MdtestSettings& s) {
     const auto us = [](std::int64_t delay) { return std::to_string(delay) + "us"; };
     return {{"virtual_clock", false},
             {"delays",
@@ -219,9 +219,9 @@ ordered_json make_meta(const MdtestSettings& s, const TreeCounts& shape, int shi
     if (s.unique) {
         tree["home_shift"] = shift;
     }
-    ordered_json meta{{"backend", backend_of(s)}, {"tree", tree}};
+    ordered_json meta{{"backend", choose_backend(s)}, {"tree", tree}};
     if (meta.at("backend") == "paced") {
-        meta["paced"] = paced_of(s);
+        meta["paced"] = build_paced_member(s);
     }
     meta["names"] = {{"branch", "mdtest_tree"}, {"file", "file.mdtest"}, {"directory", "dir.mdtest"}};
     meta["file"] = {{"write", s.write_bytes},
@@ -292,7 +292,7 @@ TreeCounts count_tree(const MdtestSettings& s, std::optional<std::uint64_t> expe
     return shape;
 }
 
-int shift_of(const MdtestSettings& s, const SessionSetup& setup) {
+int compute_rank_shift(const MdtestSettings& s, const SessionSetup& setup) {
     const auto& nodes = setup.node_of;
     const bool block_wise = nodes.size() > 1 && nodes[0] == nodes[1];
     if (s.shift == 0 || setup.nodes == 1 || !block_wise) {
@@ -301,9 +301,9 @@ int shift_of(const MdtestSettings& s, const SessionSetup& setup) {
     return s.shift * static_cast<int>(std::count(nodes.begin(), nodes.end(), nodes.front()));
 }
 
-ordered_json plan_of(const MdtestSettings& s, const SessionSetup& setup, int tasks, const TreeCounts& shape,
-                     std::optional<std::uint64_t> expected, bool exists, std::int64_t now) {
-    const int shift = tasks > 0 ? shift_of(s, setup) % tasks : 0;
+ordered_json build_plan(const MdtestSettings& s, const SessionSetup& setup, int tasks, const TreeCounts& shape,
+                        std::optional<std::uint64_t> expected, bool exists, std::int64_t now) {
+    const int shift = tasks > 0 ? compute_rank_shift(s, setup) % tasks : 0;
     ordered_json plan{{"schema", "sonde-plan/2"}, {"id", "mdtest"}, {"title", "mdtest in " + s.directory}};
     plan["target"] = make_target(s, exists);
     if (tasks < setup.tasks) {

@@ -41,7 +41,7 @@ struct TreeCounts {
 TreeCounts count_tree(const MdtestSettings& settings, std::optional<std::uint64_t> expected);
 
 /// Number of tasks by which -N shifts: complete nodes where ranks fill one node after the other, as in mdtest.
-int shift_of(const MdtestSettings& settings, const SessionSetup& setup);
+int compute_rank_shift(const MdtestSettings& settings, const SessionSetup& setup);
 
 /// The id of a phase, and back.
 std::string phase_id(int iteration, MdtestTest test, bool single_task = false);
@@ -53,8 +53,8 @@ std::optional<PhaseName> parse_phase_id(const std::string& id);
 
 /// The plan for the first `tasks` tasks. `exists`: the directory is there already; `now`: seconds since 1970, for seeds
 /// that mdtest takes from the clock.
-nlohmann::ordered_json plan_of(const MdtestSettings& settings, const SessionSetup& setup, int tasks,
-                               const TreeCounts& shape, std::optional<std::uint64_t> expected, bool exists,
-                               std::int64_t now);
+nlohmann::ordered_json build_plan(const MdtestSettings& settings, const SessionSetup& setup, int tasks,
+                                  const TreeCounts& shape, std::optional<std::uint64_t> expected, bool exists,
+                                  std::int64_t now);
 
 }  // namespace sonde::dialects::mdtest

@@ -61,8 +61,8 @@ TEST_CASE("buckets are contiguous and contain their value range") {
         const std::uint64_t high = Histogram::bucket_begin(bucket + 1);
         CAPTURE(bucket);
         REQUIRE(high > low);
-        REQUIRE(Histogram::bucket_of(low) == bucket);
-        REQUIRE(Histogram::bucket_of(high - 1) == bucket);
+        REQUIRE(Histogram::get_bucket_index(low) == bucket);
+        REQUIRE(Histogram::get_bucket_index(high - 1) == bucket);
     }
     CHECK(Histogram::bucket_begin(Histogram::buckets) == 1ULL << Histogram::max_value_bits);
 }

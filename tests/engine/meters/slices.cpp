@@ -35,7 +35,7 @@ TEST_CASE("an operation inside one slice is counted there") {
     CHECK(meter.bytes[0] == 5);
     CHECK(meter.bytes[2] == 7);
     CHECK(meter.operations[2] == 1);
-    CHECK(meter.slices.used() == 3);
+    CHECK(meter.slices.count_used_slices() == 3);
     CHECK(meter.slices.end_tick() == 1300);
     CHECK(meter.slices.start_tick() == 1200);
 }
@@ -60,7 +60,7 @@ TEST_CASE("an operation that ends with a slice belongs to it") {
     for (std::uint64_t i = 0; i < 10; ++i) {
         meter.slices.add(i * 100, (i + 1) * 100, 8);
     }
-    CHECK(meter.slices.used() == 10);
+    CHECK(meter.slices.count_used_slices() == 10);
     for (std::size_t i = 0; i < 10; ++i) {
         CAPTURE(i);
         CHECK(meter.bytes[i] == 8);
@@ -97,7 +97,7 @@ TEST_CASE("full slices double their width and keep their sums") {
     meter.slices.add(45, 165, 120);  // doubles twice more, and is spread at the last width
     CHECK(meter.slices.doublings() == 3);
     CHECK(meter.bytes == std::vector<std::uint64_t>{60 + 35, 80, 5, 0});
-    CHECK(meter.slices.used() == 3);
+    CHECK(meter.slices.count_used_slices() == 3);
 }
 
 TEST_CASE("jump of many doublings preserves all counts") {
@@ -134,7 +134,7 @@ TEST_CASE("sum is exact under random operations and doublings") {
         CAPTURE(round);
         REQUIRE(meter.sum() == moved_bytes);
         REQUIRE(meter.count() == 200);
-        REQUIRE(meter.slices.used() <= capacity);
+        REQUIRE(meter.slices.count_used_slices() <= capacity);
         REQUIRE((now - start) <= (static_cast<std::uint64_t>(capacity) * width << meter.slices.doublings()));
     }
 }

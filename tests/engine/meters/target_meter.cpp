@@ -117,9 +117,9 @@ TEST_CASE("counts stay when targets are added") {
     const std::uint32_t second = add_target(meter, "B");
     meter.add_single(0, second, 0, 5, 50, 1);
     const std::uint32_t third = add_target(meter, "C");
-    CHECK(meter.latencies(0, TargetLatency::bucket_of(40), first) == 1);
-    CHECK(meter.latencies(0, TargetLatency::bucket_of(4000), first) == 1);
-    CHECK(meter.latencies(0, TargetLatency::bucket_of(50), second) == 1);
+    CHECK(meter.latencies(0, TargetLatency::get_bucket_index(40), first) == 1);
+    CHECK(meter.latencies(0, TargetLatency::get_bucket_index(4000), first) == 1);
+    CHECK(meter.latencies(0, TargetLatency::get_bucket_index(50), second) == 1);
     CHECK(meter.longest_ns(0, first) == 4000);
     CHECK(meter.longest_ns(0, second) == 50);
     CHECK(meter.cell(0, 0, first).bytes == 7);
@@ -186,12 +186,12 @@ TEST_CASE("meter rejects targets beyond its capacity") {
 
 TEST_CASE("latency buckets contain the values between their ends") {
     for (std::uint64_t ns = 0; ns < 5000; ++ns) {
-        const std::size_t bucket = TargetLatency::bucket_of(ns);
+        const std::size_t bucket = TargetLatency::get_bucket_index(ns);
         REQUIRE(TargetLatency::bucket_begin(bucket) <= ns);
         REQUIRE(ns < TargetLatency::bucket_begin(bucket + 1));
     }
-    CHECK(TargetLatency::bucket_of((1ULL << TargetLatency::max_value_bits) - 1) == TargetLatency::buckets - 1);
-    CHECK(TargetLatency::bucket_of(~0ULL) == TargetLatency::buckets - 1);
+    CHECK(TargetLatency::get_bucket_index((1ULL << TargetLatency::max_value_bits) - 1) == TargetLatency::buckets - 1);
+    CHECK(TargetLatency::get_bucket_index(~0ULL) == TargetLatency::buckets - 1);
 }
 
 TEST_CASE("board adds streams by target in the widest slices") {
@@ -215,8 +215,8 @@ TEST_CASE("board adds streams by target in the widest slices") {
     CHECK(on_a->counts_by_kind[0].cells[63].single_ops == 1);
     CHECK(on_a->counts_by_kind[0].cells[63].single_ns == 90);
     CHECK(on_a->counts_by_kind[0].longest_ns == 90);
-    CHECK(on_a->counts_by_kind[0].latency[TargetLatency::bucket_of(40)] == 1);
-    CHECK(on_a->counts_by_kind[0].latency[TargetLatency::bucket_of(90)] == 1);
+    CHECK(on_a->counts_by_kind[0].latency[TargetLatency::get_bucket_index(40)] == 1);
+    CHECK(on_a->counts_by_kind[0].latency[TargetLatency::get_bucket_index(90)] == 1);
     CHECK(on_a->counts_by_kind[1].cells[2].bytes == 5);
     CHECK(on_a->counts_by_kind[1].longest_ns == 30);
     const TargetBoard::TargetSlot* const on_b = find_target_slot(*board, "B");

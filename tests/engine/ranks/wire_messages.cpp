@@ -46,12 +46,12 @@ constexpr HashKey run_key{0x1122334455667788ULL, 0x99aabbccddeeff00ULL};
 /// The wire process of one node, with the shared state of that node.
 struct WireNode {
     WireNode(int node, const NodeAddress& hub) : wire(WireHandle::start()) {
-        head = NodeSharedState::make(arena.allocate(NodeSharedState::bytes(1)), 1);
+        head = NodeSharedState::construct_in(arena.allocate(NodeSharedState::required_bytes(1)), 1);
         address = wire->open_socket(node == 0, hub);
         WireProcessSettings assignment{.node = node,
                                        .nodes = 2,
                                        .process = node,
-                                       .head_bytes = NodeSharedState::bytes(1),
+                                       .head_bytes = NodeSharedState::required_bytes(1),
                                        .patience_ns = 1'000'000'000,
                                        .key = run_key};
         wire->assign(assignment, arena.descriptor());

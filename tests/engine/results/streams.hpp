@@ -52,7 +52,7 @@ class Stream {
         return *this;
     }
     meters::StreamMeter& meter() {
-        meter_->slices_used = slices_.used();
+        meter_->slices_used = slices_.count_used_slices();
         meter_->slices_doublings = slices_.doublings();
         return *meter_;
     }

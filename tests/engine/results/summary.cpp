@@ -173,7 +173,7 @@ TEST_CASE("phase_end_line_has_all_counters") {
     totals.planned_operations = 40;
     totals.checked_bytes = 600;
     totals.mismatch_count = 4;
-    totals.verify_ns = 250'000'000;
+    totals.longest_verify_ns = 250'000'000;
     totals.parts_of_work[sonde::meters::part_transfer].add(500'000'000, 2'500'000'000);
     totals.parts_of_work[sonde::meters::part_fsync].add(2'500'000'000, 3'500'000'000);
     totals.rows.resize(2);

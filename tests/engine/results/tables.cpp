@@ -116,7 +116,7 @@ TEST_CASE("histogram_line_has_values_sums_and_overflow") {
 
 TEST_CASE("quantile_of_empty_is_null_and_of_a_single_value_its_bucket") {
     // Below 128 each value has a bucket; 200 and 201 share theirs.
-    const auto bucket_of_200 = static_cast<std::uint32_t>(sonde::meters::Histogram::bucket_of(200));
+    const auto bucket_of_200 = static_cast<std::uint32_t>(sonde::meters::Histogram::get_bucket_index(200));
     const std::vector<sonde::results::AmountHistogram> slices{
         {}, {{100, 1}}, {{10, 1}, {20, 1}, {30, 1}, {40, 1}, {50, 1}}, {{bucket_of_200, 3}}};
     const ordered_json out = sonde::results::histograms_to_json(slices, second / 2);
@@ -134,16 +134,16 @@ TEST_CASE("name_counters_add_and_longest_verify_wins") {
     first.listed_directories = 3;
     first.examined_entries = 4;
     first.matched_entries = 5;
-    first.verify_ns = 7;
+    first.longest_verify_ns = 7;
     first.short_operations = 8;
     Totals other = first;
-    other.verify_ns = 6;
+    other.longest_verify_ns = 6;
     first.merge(other);
     CHECK(first.file_operations == 2);
     CHECK(first.listed_entries == 4);
     CHECK(first.listed_directories == 6);
     CHECK(first.examined_entries == 8);
     CHECK(first.matched_entries == 10);
-    CHECK(first.verify_ns == 7);
+    CHECK(first.longest_verify_ns == 7);
     CHECK(first.short_operations == 16);
 }

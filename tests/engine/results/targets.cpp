@@ -87,7 +87,7 @@ TEST_CASE("quantile_rank_rounds_up_and_is_at_most_longest") {
     CHECK(counts.quantile(0.5) == 5);
     CHECK(counts.quantile(0.51) == 9);
     CHECK(counts.quantile(1.0) == 9);
-    const std::size_t wide = TargetLatency::bucket_of(1000);
+    const std::size_t wide = TargetLatency::get_bucket_index(1000);
     REQUIRE(TargetLatency::bucket_begin(wide) == 960);
     REQUIRE(TargetLatency::bucket_begin(wide + 1) == 1024);
     counts.operations_by_latency_bucket = {{static_cast<std::uint32_t>(wide), 1}};

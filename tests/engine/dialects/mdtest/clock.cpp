@@ -21,8 +21,8 @@ TEST_CASE("time before the first operation is in no mdtest rate") {
     results.read_record_line("tasks", table("0-tree-create", {{0, 8, 0.75, 1.0}, {1, 0, 0.0, 0.0}}), 2);
     const TestResult& tree = results.results_by_iteration[0][tree_create];
     CHECK(tree.duration_s == doctest::Approx(0.25));
-    CHECK(tree.duration_of_task(0) == doctest::Approx(0.25));
-    CHECK(tree.duration_of_task(1) == 0);
+    CHECK(tree.get_task_seconds(0) == doctest::Approx(0.25));
+    CHECK(tree.get_task_seconds(1) == 0);
 }
 
 TEST_CASE("partial tables begin with the earliest task of all parts") {
@@ -30,7 +30,7 @@ TEST_CASE("partial tables begin with the earliest task of all parts") {
     results.read_record_line("tasks", table("0-file-stat", {{0, 4, 0.50, 0.9}}), 2);
     results.read_record_line("tasks", table("0-file-stat", {{1, 4, 0.25, 1.0}}), 2);
     CHECK(results.results_by_iteration[0][file_stat].duration_s == doctest::Approx(0.75));
-    CHECK(results.results_by_iteration[0][file_stat].duration_of_task(0) == doctest::Approx(0.65));
+    CHECK(results.results_by_iteration[0][file_stat].get_task_seconds(0) == doctest::Approx(0.65));
 }
 
 TEST_CASE("mdtest time of two phases excludes the time before each") {

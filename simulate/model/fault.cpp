@@ -154,7 +154,7 @@ Fault parse_fault(std::string_view text) {
     return fault;
 }
 
-int find_target(const SystemModel& site, const std::string& name) {
+int find_target_index(const SystemModel& site, const std::string& name) {
     const bool is_number =
         !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
     for (std::size_t i = 0; i < site.targets.size(); ++i) {
@@ -165,7 +165,7 @@ int find_target(const SystemModel& site, const std::string& name) {
     return -1;
 }
 
-int find_client(const SystemModel& site, const std::string& name) {
+int find_client_index(const SystemModel& site, const std::string& name) {
     for (std::size_t i = 0; i < site.clients.size(); ++i) {
         if (site.clients[i].id == name) {
             return static_cast<int>(i);
@@ -174,7 +174,7 @@ int find_client(const SystemModel& site, const std::string& name) {
     return -1;
 }
 
-int find_router(const SystemModel& site, const std::string& name) {
+int find_router_index(const SystemModel& site, const std::string& name) {
     for (std::size_t i = 0; i < site.routers.size(); ++i) {
         if (site.links[static_cast<std::size_t>(site.routers[i])].id == name) {
             return static_cast<int>(i);
@@ -193,7 +193,7 @@ int find_by_id(const Items& items, const std::string& name) {
 
 }  // namespace
 
-int find_link(const SystemModel& site, const std::string& name) {
+int find_link_index(const SystemModel& site, const std::string& name) {
     return find_by_id(site.links, name);
 }
 
@@ -285,7 +285,7 @@ void check_server(const Fault& fault, const SystemModel& site, const SystemModel
 
 /// Throws SystemModelError when the drives of a target are not known one by one.
 void check_drive(const Fault& fault, const SystemModel& site) {
-    const int medium = site.targets[static_cast<std::size_t>(find_target(site, fault.part))].medium;
+    const int medium = site.targets[static_cast<std::size_t>(find_target_index(site, fault.part))].medium;
     if (medium < 0 || site.media[static_cast<std::size_t>(medium)].segment_bytes == 0) {
         throw SystemModelError("fault \"" + fault.to_text() + "\": the drives of " + fault.part +
                                " are not described; put it on a RAID group with a segment");
@@ -323,18 +323,18 @@ void check_fault(const Fault& fault, const SystemModel& site) {
                                 " has no " + kind + " \"" + fault.part + "\"" +
                                 (example.empty() ? std::string() : "; the first is " + example));
     };
-    if (part_kind == "target" && find_target(site, fault.part) < 0) {
+    if (part_kind == "target" && find_target_index(site, fault.part) < 0) {
         throw missing_part("target", site.targets.front().id);
     }
-    if (part_kind == "node" && find_client(site, fault.part) < 0) {
+    if (part_kind == "node" && find_client_index(site, fault.part) < 0) {
         throw missing_part("node", site.clients.front().id);
     }
-    if (part_kind == "router" && find_router(site, fault.part) < 0) {
+    if (part_kind == "router" && find_router_index(site, fault.part) < 0) {
         throw missing_part("router", site.routers.empty()
                                          ? std::string()
                                          : site.links[static_cast<std::size_t>(site.routers.front())].id);
     }
-    if (part_kind == "link" && find_link(site, fault.part) < 0) {
+    if (part_kind == "link" && find_link_index(site, fault.part) < 0) {
         throw missing_part("link", site.links.empty() ? std::string() : site.links.front().id);
     }
     if (part_kind == "server") {

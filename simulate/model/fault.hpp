@@ -109,10 +109,10 @@ inline bool has_same_part(const Fault& a, const Fault& b) {
 void check_fault(const Fault& fault, const SystemModel& site);
 
 /// Index of a part by its id (of a target also by its index in the file system); -1: unknown.
-int find_target(const SystemModel& site, const std::string& name);
-int find_client(const SystemModel& site, const std::string& name);
-int find_router(const SystemModel& site, const std::string& name);  ///< index in SystemModel::routers
-int find_link(const SystemModel& site, const std::string& name);
+int find_target_index(const SystemModel& site, const std::string& name);
+int find_client_index(const SystemModel& site, const std::string& name);
+int find_router_index(const SystemModel& site, const std::string& name);  ///< index in SystemModel::routers
+int find_link_index(const SystemModel& site, const std::string& name);
 int find_server_index(const SystemModel& site, const std::string& name);
 /// Index in SystemModel::write_caches; -1: none.
 int find_write_cache_index(const SystemModel& site, const std::string& controller);

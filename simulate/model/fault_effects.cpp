@@ -15,7 +15,7 @@ namespace {
 constexpr double logged_metadata_load = 0.8;
 
 std::uint32_t target_index(const MachineParts& parts, const Fault& fault) {
-    return static_cast<std::uint32_t>(find_target(parts.system, fault.part));
+    return static_cast<std::uint32_t>(find_target_index(parts.system, fault.part));
 }
 
 StorageTarget& find_named_target(MachineParts& parts, const Fault& fault) {
@@ -28,7 +28,7 @@ void slow_target(MachineParts& parts, const Fault& fault, bool begins) {
 }
 
 void slow_node(MachineParts& parts, const Fault& fault, bool begins) {
-    Client& client = parts.clients[static_cast<std::size_t>(find_client(parts.system, fault.part))];
+    Client& client = parts.clients[static_cast<std::size_t>(find_client_index(parts.system, fault.part))];
     client.slowdown = client.description.slowdown * (begins ? fault.amount : 1);
     if (client.description.link >= 0) {
         parts.network.set_slowdown(client.description.link, begins ? fault.amount : 1);
@@ -78,7 +78,7 @@ void add_neighbor_load(MachineParts& parts, const Fault& fault, bool begins) {
 }
 
 void lose_router(MachineParts& parts, const Fault& fault, bool begins) {
-    const int link = parts.system.routers[static_cast<std::size_t>(find_router(parts.system, fault.part))];
+    const int link = parts.system.routers[static_cast<std::size_t>(find_router_index(parts.system, fault.part))];
     if (begins) {
         parts.network.remove_router(link);
     } else {
@@ -156,11 +156,11 @@ void slow_drive(MachineParts& parts, const Fault& fault, bool begins) {
 }
 
 void slow_link(MachineParts& parts, const Fault& fault, bool begins) {
-    parts.network.set_slowdown(find_link(parts.system, fault.part), begins ? fault.amount : 1);
+    parts.network.set_slowdown(find_link_index(parts.system, fault.part), begins ? fault.amount : 1);
 }
 
 void lose_messages(MachineParts& parts, const Fault& fault, bool begins) {
-    parts.network.set_lost_message_share(find_link(parts.system, fault.part), begins ? fault.amount : 0);
+    parts.network.set_lost_message_share(find_link_index(parts.system, fault.part), begins ? fault.amount : 0);
 }
 
 void lose_server(MachineParts& parts, const Fault& fault, bool begins) {
@@ -238,10 +238,10 @@ void FaultSwitch::require_another_router(const Fault& fault) const {
     if (fault.kind != FaultKind::router_lost) {
         return;
     }
-    std::set<int> lost{find_router(parts_.system, fault.part)};
+    std::set<int> lost{find_router_index(parts_.system, fault.part)};
     for (const Fault& other : faults_) {
         if (other.kind == FaultKind::router_lost) {
-            lost.insert(find_router(parts_.system, other.part));
+            lost.insert(find_router_index(parts_.system, other.part));
         }
     }
     if (lost.size() >= parts_.system.routers.size()) {

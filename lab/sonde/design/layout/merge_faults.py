@@ -133,7 +133,6 @@ RULES: Sequence[CauseRule] = (
     CauseRule("drive left its array", _ANY, _NOT_AS_PLANNED, frozenset({"spares"}), is_partial=True),
     CauseRule(_SPARE_IN_USE, _ANY, "spare not shared", _ANY, is_partial=True),
     CauseRule("failed drive in an array", _ANY, "no spare", _ANY, is_partial=True),
-    CauseRule("degraded", _ANY, "no spare", frozenset({"spares"}), is_partial=True),
     CauseRule(_NOT_AS_PLANNED, frozenset({"mount option"}), "fstab differs from the mount", _ANY),
     CauseRule("failed drive in an array", _ANY, _NOT_AS_PLANNED, frozenset({"spares"}), is_partial=True),
     CauseRule("no failover server", _ANY, _NOT_AS_PLANNED, frozenset({"failover"})),

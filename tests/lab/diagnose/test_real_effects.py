@@ -161,32 +161,36 @@ def make_names_result_of_waiting_peers() -> ExperimentResult:
     )
 
 
-def test_peers_that_wait_for_a_slow_node_are_explained(model: DiagnosisModel) -> None:
+def test_peers_that_wait_for_a_slow_node_are_explained(diagnosis_model: DiagnosisModel) -> None:
     result = make_names_result_of_waiting_peers()
-    posterior = model.compute_posterior([result])
-    index = find_index(model, "slow-node:n1-n4")
-    probabilities = dict(zip((item.id for item in model.hypotheses), posterior.hypothesis_probabilities, strict=True))
+    posterior = diagnosis_model.compute_posterior([result])
+    index = find_index(diagnosis_model, "slow-node:n1-n4")
+    probabilities = dict(
+        zip((item.id for item in diagnosis_model.hypotheses), posterior.hypothesis_probabilities, strict=True)
+    )
     assert probabilities["slow-node:n1-n4"] > 0.9
     assert posterior.compute_part_probabilities(index)["n4"] > 0.98
-    assert not check_runs_against_hypothesis(model, posterior, [result], index).is_contradicted
+    assert not check_runs_against_hypothesis(diagnosis_model, posterior, [result], index).is_contradicted
 
 
-def test_two_slow_nodes_without_shared_files_are_not_one_fault(model: DiagnosisModel) -> None:
+def test_two_slow_nodes_without_shared_files_are_not_one_fault(diagnosis_model: DiagnosisModel) -> None:
     """n2 and n4 do not share files, so one does not wait for the other."""
     result = make_names_result_of_waiting_peers()
     parts = {
         key: {**dict.fromkeys(values, 1.1), "n2": -1.1, "n4": -1.1} for key, values in result.runs[0].vectors.items()
     }
     other = replace(result, runs=(replace(result.runs[0], vectors=parts),))
-    index = find_index(model, "slow-node:n1-n4")
-    waiting, independent = (float(np.max(model.compute_log_densities(item)[index])) for item in (result, other))
+    index = find_index(diagnosis_model, "slow-node:n1-n4")
+    waiting, independent = (
+        float(np.max(diagnosis_model.compute_log_densities(item)[index])) for item in (result, other)
+    )
     assert waiting > independent + 20
 
 
-def test_slow_node_is_slow_at_small_requests_on_a_real_machine(model: DiagnosisModel) -> None:
-    """Storage is slow enough to hide the node on the model, but clients work for each request."""
-    experiment = scale_experiment_to_machine(find_diagnosis_experiment("small-reads"), model.machine)
-    hypothesis = model.hypotheses[find_index(model, "slow-node:n1-n4")]
+def test_slow_node_is_slow_at_small_requests_on_a_real_machine(diagnosis_model: DiagnosisModel) -> None:
+    """Storage is slow enough to hide the node on the diagnosis_model, but clients work for each request."""
+    experiment = scale_experiment_to_machine(find_diagnosis_experiment("small-reads"), diagnosis_model.machine)
+    hypothesis = diagnosis_model.hypotheses[find_index(diagnosis_model, "slow-node:n1-n4")]
     healthy = predict_healthy_machine(experiment.description, experiment.vector_keys)
     hidden = fill_missing_measurements_as_healthy(Prediction({}), healthy, count_strengths(hypothesis))
     effects = list_real_effects(hypothesis, hidden, healthy, experiment, REAL_EFFECT_SD)

@@ -188,7 +188,7 @@ def test_two_slow_nodes_without_shared_files_are_not_one_fault(diagnosis_model: 
 
 
 def test_slow_node_is_slow_at_small_requests_on_a_real_machine(diagnosis_model: DiagnosisModel) -> None:
-    """Storage is slow enough to hide the node on the diagnosis_model, but clients work for each request."""
+    """Storage is slow enough to hide the node on the model, but clients work for each request."""
     experiment = scale_experiment_to_machine(find_diagnosis_experiment("small-reads"), diagnosis_model.machine)
     hypothesis = diagnosis_model.hypotheses[find_index(diagnosis_model, "slow-node:n1-n4")]
     healthy = predict_healthy_machine(experiment.description, experiment.vector_keys)

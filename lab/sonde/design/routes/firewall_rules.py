@@ -101,22 +101,22 @@ def _parse_rule(table: str, line: str, origin: str) -> FirewallRule:
     tokens, values, is_partial = split_shell_words(line), dict[str, str](), False
     position = 2
     while position < len(tokens):
-        token = tokens[position]
+        option = tokens[position]
         argument = tokens[position + 1] if position + 1 < len(tokens) else ""
-        if token in _VALUED_OPTIONS and tokens[position - 1] != "!":
-            values[_VALUED_OPTIONS[token]] = argument
+        if option in _VALUED_OPTIONS and tokens[position - 1] != "!":
+            values[_VALUED_OPTIONS[option]] = argument
             position += 2
-        elif token == "--syn":
+        elif option == "--syn":
             values["flags"] = "not syn" if tokens[position - 1] == "!" else "syn"
             position += 1
         elif tokens[position : position + 3] == _SYN_OPTION:  # --syn as iptables-save prints it
             values["flags"] = "not syn" if tokens[position - 1] == "!" else "syn"
             position += 3
-        elif token == "!" and argument in ("--syn", "--tcp-flags"):
+        elif option == "!" and argument in ("--syn", "--tcp-flags"):
             position += 1
-        elif token in _HARMLESS_OPTIONS:
-            is_partial |= token == _MATCH_OPTION and argument not in _HARMLESS_MATCHES
-            position += 1 + _HARMLESS_OPTIONS[token]
+        elif option in _HARMLESS_OPTIONS:
+            is_partial |= option == _MATCH_OPTION and argument not in _HARMLESS_MATCHES
+            position += 1 + _HARMLESS_OPTIONS[option]
         else:
             # options of a target come last, and select nothing
             is_partial = is_partial or "target" not in values

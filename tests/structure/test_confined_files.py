@@ -108,7 +108,10 @@ RAW_CALL = re.compile(
     r"raw::call\(SYS_(?:open|openat2?|creat|unlink(?:at)?|rename(?:at2?)?|link(?:at)?|symlink(?:at)?|mkdir(?:at)?)\b"
 )
 PRELOAD_EXCEPTIONS: dict[tuple[str, str], tuple[int, str]] = {
-    ("files/direct_descriptors.cpp", "raw::pointer_to_number(name.text)"): (1, "/proc/self/fd: the program's file once more"),
+    ("files/direct_descriptors.cpp", "raw::pointer_to_number(name.text)"): (
+        1,
+        "/proc/self/fd: the program's file once more",
+    ),
     ("intercept/next.cpp", "SYS_openat2"): (1, "the program's own call"),
     ("intercept/process_settings.cpp", "O_RDONLY | O_CLOEXEC"): (1, "reads the settings of user and site"),
     ("trace/writer.cpp", "O_RDONLY | O_CLOEXEC"): (1, "reads /proc/self"),

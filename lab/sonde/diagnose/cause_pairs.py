@@ -30,9 +30,11 @@ from sonde.stats.ranks import Floats
 # Prior share of two causes among machines that have one or two; an assumption. Of two causes, one was described by
 # nobody with this share.
 _TWO_PRIOR, _UNEXPLAINED_SECOND = 0.5, 0.12
-# Coarse search: parts and strengths of each hypothesis, and which pairs are weighed with all strengths, by the
-# logarithm of how much less probable than the best they are.
+# Coarse search: parts and strengths of each hypothesis, and which pairs are weighed again with more strengths, by the
+# logarithm of how much less probable than the best they are. What two causes do together is predicted with wide errors,
+# so ten strengths of each are close enough.
 _MAX_PROBABLE_PARTS, _COARSE_STRENGTHS, _MAX_LOG_WEIGHT_DIFFERENCE, _MAX_GROUPS = 6, 4, 12.0, 200
+_FINE_STRENGTHS = 10
 _PART_MARGIN = 12.0
 # Causes beside which an unexplained second one is weighed, and drawn causes that stand for "unexplained".
 _UNEXPLAINED_FIRSTS, _DRAWN_CAUSE_COUNT = 3, 40
@@ -76,7 +78,7 @@ def compute_pair_probabilities(model: DiagnosisModel, results: Sequence[Experime
     first, second = first[differs], second[differs]
     weights = _compute_log_weights_of_pairs(model, merged, coarse, first, second, is_exact=False)
     likely = _select_likely_groups(coarse, first, second, weights)
-    states = _list_visible_states(model, single, 10**6)
+    states = _list_visible_states(model, single, _FINE_STRENGTHS)
     first, second = _list_pairs_of_groups(states, likely)
     weights = _compute_log_weights_of_pairs(model, merged, states, first, second, is_exact=True)
     return _add_unexplained_cause(model, merged, single, states, first, second, weights)
@@ -117,10 +119,13 @@ def _compute_log_prior_of_pairs(
     model: DiagnosisModel, states: CauseStates, first_states: Indices, second_states: Indices
 ) -> Floats:
     """Log prior of pairs of states; a pair with state 0 is a single cause."""
+    # The strengths of a cause at a part that were chosen share the prior of all.
+    parts = np.stack([states.hypotheses, states.members])
+    _, part_numbers, chosen_counts = np.unique(parts, axis=1, return_inverse=True, return_counts=True)
     weights = np.array([
-        model.prior_probabilities.log_weights[index][strength, member]
-        for index, member, strength in zip(states.hypotheses, states.members, states.strengths, strict=True)
-    ])  # fmt: skip
+        np.logaddexp.reduce(model.prior_probabilities.log_weights[index][:, member])
+        for index, member in zip(states.hypotheses, states.members, strict=True)
+    ]) - np.log(chosen_counts[part_numbers.reshape(-1)])  # fmt: skip
     shares = np.array([
         np.exp(np.logaddexp.reduce(logs, axis=None)) if item.kind in (FAULT, CAUSE) else 0.0
         for item, logs in zip(model.hypotheses, model.prior_probabilities.log_weights, strict=True)

@@ -30,8 +30,9 @@ from sonde.diagnose.server_messages import (
 )
 from sonde.stats.ranks import Floats
 
-# Strengths between two simulated ones, and strengths of a cause outside the model.
-_INTERPOLATED_STRENGTHS, _CAUSE_STRENGTHS = 2, 7
+# Strengths between two simulated ones, and strengths of a cause outside the model. Several results together have an
+# error of 3 %, so rates of neighboring strengths differ by 6 % (causes) to 15 % (faults): else no strength fits all.
+_INTERPOLATED_STRENGTHS, _CAUSE_STRENGTHS = 5, 25
 STRENGTH_STEP = _INTERPOLATED_STRENGTHS + 1  # positions from one simulated strength to the next
 # Error of a simulated effect, and of one in a contrast, as a standard deviation of logarithms.
 MODEL_SD, CAUSE_SD, _VECTOR_SD = 0.03, 0.1, 0.02

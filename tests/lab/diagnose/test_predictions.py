@@ -14,7 +14,13 @@ from sonde.diagnose.library import find_diagnosis_experiment
 from sonde.diagnose.likelihood import PartMasks
 from sonde.diagnose.measurements import RunMeasurement
 from sonde.diagnose.noise import NoiseModel
-from sonde.diagnose.predictions import Prediction, SimulatedEffect, compute_simulated_effect, interpolate_effects
+from sonde.diagnose.predictions import (
+    STRENGTH_STEP,
+    Prediction,
+    SimulatedEffect,
+    compute_simulated_effect,
+    interpolate_effects,
+)
 from sonde.diagnose.simulation import Simulator
 
 AMOUNTS = ("1", "10", "100")
@@ -29,16 +35,17 @@ def combine_rates(*changes: float) -> tuple[list[float], list[float]]:
 def test_even_effect_is_interpolated_without_further_error() -> None:
     """The effect follows the logarithm of the strength, so each strength follows from its neighbors."""
     mean, sd = combine_rates(-0.3, -0.6, -0.9)
-    assert mean == pytest.approx([-0.3, -0.4, -0.5, -0.6, -0.7, -0.8, -0.9])
+    assert mean == pytest.approx(np.linspace(-0.3, -0.9, 2 * STRENGTH_STEP + 1))
     assert sd == pytest.approx([hypot(0.03, 0.08 * value) for value in mean])
 
 
 def test_bend_widens_strengths_between_simulated_strengths() -> None:
     """The middle strength is 0.9 from what its neighbors predict; a third of the way counts 8/9 of half of that."""
     _, sd = combine_rates(0.0, 0.0, -1.8)
-    assert sd[1] == pytest.approx(sd[2])
-    assert sd[1] == pytest.approx(hypot(0.03, 0.9 * 0.5 * 8 / 9))
-    assert sd[3] == pytest.approx(0.03)
+    third = STRENGTH_STEP // 3
+    assert sd[third] == pytest.approx(sd[2 * third])
+    assert sd[third] == pytest.approx(hypot(0.03, 0.9 * 0.5 * 8 / 9))
+    assert sd[STRENGTH_STEP] == pytest.approx(0.03)
     assert sd[0] == pytest.approx(0.03)
 
 

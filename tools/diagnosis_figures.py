@@ -6,10 +6,18 @@ from __future__ import annotations
 import json
 import re
 import statistics
+import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lab"))
+
+from sonde.diagnose.hypotheses import NOTHING_PRIOR, UNEXPLAINED_PRIOR
 
 PAGES_FOLDER = Path(__file__).resolve().parents[1] / "docs" / "concepts"
 FIGURES, PAGE, DIAGRAM = (
@@ -26,6 +34,7 @@ _TITLES = {
     "pair": "two faults of the model, both named",
 }
 _PROBABILITY_LIMITS = (0.0, 0.2, 0.4, 0.6, 0.8, 0.95, 1.01)
+_RESAMPLES = 2000
 
 
 def summarize_trials(trial_outcomes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -58,25 +67,61 @@ def summarize_trials(trial_outcomes: Sequence[Mapping[str, Any]]) -> dict[str, A
             if not item["is_hypothesis_right"]:
                 confusion = str(item["answer"]).split(":")[0]
                 row["taken_for"][confusion] = row["taken_for"].get(confusion, 0) + 1
-    forecasts = [(value, bool(right)) for item in trial_outcomes for value, right in item["forecasts"]]
+    forecasting = [item for item in trial_outcomes if item["forecasts"]]
+    errors = [[(value - right) ** 2 for value, right in item["forecasts"]] for item in forecasting]
+    weights = np.repeat(
+        compute_prior_weights([str(item["kind"]) for item in forecasting]), [len(row) for row in errors]
+    )
     return {
         "machines": sorted({str(item["machine"]) for item in trial_outcomes}),
         "kinds": kinds,
         "planted": dict(sorted(planted.items())),
-        "forecasts": len(forecasts),
-        "brier": round(statistics.fmean((value - right) ** 2 for value, right in forecasts), 4),
-        "reliability": [[round(p, 3), round(r, 3), n] for p, r, n in compute_reliability(forecasts)],
+        "forecasts": len(weights),
+        "brier": round(float(np.average(np.concatenate(errors), weights=weights)), 4),
+        "reliability": compute_reliability(forecasting),
     }
 
 
-def compute_reliability(forecasts: Sequence[tuple[float, bool]]) -> list[tuple[float, float, int]]:
-    """Returns mean probability, share that was right and number of forecasts for ranges of probability."""
+def compute_prior_weights(trial_kinds: Sequence[str]) -> np.ndarray:
+    """Returns the weight of each trial: kinds are planted about equally often, and weigh by their prior probability.
+
+    A probability is right on average over what is planted as often as the prior says.
+    """
+    counts = Counter(trial_kinds)
+    priors = {"healthy": NOTHING_PRIOR, "uncovered": UNEXPLAINED_PRIOR}
+    described = sum(count for kind, count in counts.items() if kind not in priors)
+    share = 1 - NOTHING_PRIOR - UNEXPLAINED_PRIOR
+    return np.array([
+        (priors[kind] / counts[kind] if kind in priors else share / described) * len(trial_kinds)
+        for kind in trial_kinds
+    ])  # fmt: skip
+
+
+def compute_reliability(trial_outcomes: Sequence[Mapping[str, Any]]) -> list[list[float]]:
+    """Returns for ranges of probability: the mean probability, the share that was right, the number of forecasts, and
+    the 95 % interval of the share.
+
+    Forecasts of a trial depend on each other, so the interval comes from trials that are drawn again with replacement.
+    """
+    trials = [np.array([[value, right] for value, right in item["forecasts"]], dtype=float) for item in trial_outcomes]
+    weights = compute_prior_weights([str(item["kind"]) for item in trial_outcomes])
+    copies = np.random.default_rng(1).multinomial(len(trials), np.full(len(trials), 1 / len(trials)), _RESAMPLES)
     rows = []
     for low, high in pairwise(_PROBABILITY_LIMITS):
-        inside = [(value, right) for value, right in forecasts if low <= value < high]
-        if inside:
-            mean = statistics.fmean(value for value, _ in inside)
-            rows.append((mean, statistics.fmean(right for _, right in inside), len(inside)))
+        inside = [trial[(trial[:, 0] >= low) & (trial[:, 0] < high)] for trial in trials]
+        counts = weights * [len(item) for item in inside]
+        if not np.sum(counts):
+            continue
+        right = weights * [np.sum(item[:, 1]) for item in inside]
+        stated = weights * [np.sum(item[:, 0]) for item in inside]
+        totals = copies @ counts
+        shares = (copies @ right)[totals > 0] / totals[totals > 0]
+        rows.append([
+            round(float(np.sum(stated) / np.sum(counts)), 3),
+            round(float(np.sum(right) / np.sum(counts)), 3),
+            sum(len(item) for item in inside),
+            *(round(float(value), 3) for value in np.quantile(shares, (0.025, 0.975))),
+        ])  # fmt: skip
     return rows
 
 
@@ -102,10 +147,13 @@ def format_tables(figures: Mapping[str, Any]) -> str:
         f"Machines: {machines}. Brier score of the first hypothesis after each experiment: {figures['brier']:.3f}"
         f" ({figures['forecasts']} forecasts).",
         "",
-        "| stated probability, mean | right | forecasts |",
-        "|--:|--:|--:|",
+        "| stated probability, mean | right | 95 % interval | forecasts |",
+        "|--:|--:|--:|--:|",
     ]
-    lines += [f"| {100 * p:.0f} % | {100 * r:.0f} % | {n} |" for p, r, n in figures["reliability"]]
+    lines += [
+        f"| {100 * stated:.0f} % | {100 * right:.0f} % | {100 * low:.0f} to {100 * high:.0f} % | {count} |"
+        for stated, right, count, low, high in figures["reliability"]
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -119,6 +167,9 @@ def draw_diagram(stated_and_right_shares: Sequence[Sequence[float]]) -> str:
     points = [locate_point(row[0], row[1]) for row in stated_and_right_shares]
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="#0072b2"/>' for x, y in points)
+    for stated, _, _, low, high in stated_and_right_shares:
+        (x, bottom), (_, top) = locate_point(stated, low), locate_point(stated, high)
+        dots += f'<line x1="{x:.1f}" y1="{bottom:.1f}" x2="{x:.1f}" y2="{top:.1f}" stroke="#0072b2"/>'
     full, end = size + 2 * margin, margin + size
     middle = margin + size / 2
     return (

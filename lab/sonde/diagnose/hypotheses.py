@@ -14,7 +14,7 @@ from sonde.diagnose.description import CauseFile
 from sonde.diagnose.machine_map import DiagnosedMachine, PartGroup
 
 NOTHING, UNEXPLAINED = "nothing", "unexplained"
-_NOTHING_PRIOR, _UNEXPLAINED_PRIOR = 0.2, 0.1
+NOTHING_PRIOR, UNEXPLAINED_PRIOR = 0.2, 0.1
 FAULT, CAUSE = "fault", "cause"
 
 
@@ -164,8 +164,8 @@ def assign_priors(hypotheses: Iterable[Hypothesis]) -> tuple[Hypothesis, ...]:
     for item in items:
         if item.kind in (FAULT, CAUSE):
             sizes[_get_kind_name(item)] = sizes.get(_get_kind_name(item), 0) + len(item.members)
-    share = (1 - _NOTHING_PRIOR - _UNEXPLAINED_PRIOR) / max(1, len(sizes))
-    special = {NOTHING: _NOTHING_PRIOR, UNEXPLAINED: _UNEXPLAINED_PRIOR}
+    share = (1 - NOTHING_PRIOR - UNEXPLAINED_PRIOR) / max(1, len(sizes))
+    special = {NOTHING: NOTHING_PRIOR, UNEXPLAINED: UNEXPLAINED_PRIOR}
     return tuple(
         _replace_prior(
             item,

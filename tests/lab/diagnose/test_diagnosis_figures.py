@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -52,8 +53,22 @@ def test_summary_counts_right_and_surely_wrong(figures: ModuleType) -> None:
     covered = summary["kinds"]["covered"]
     assert (covered["trials"], covered["right"], covered["surely_wrong"], covered["cost_share"]) == (2, 1, 1, 0.25)
     assert summary["planted"]["slow-target"]["taken_for"] == {"slow-node": 1}
-    assert summary["brier"] == pytest.approx((0.25 + 0.01 + 0.81 + 0) / 4, abs=1e-4)
-    assert summary["reliability"] == [[0.5, 0.0, 1], [0.9, 0.5, 2], [1.0, 1.0, 1]]
+    weights = 0.7 / 2, 0.7 / 2, 0.7 / 2, 0.2  # two trials share the prior of described causes
+    assert summary["brier"] == pytest.approx(np.average((0.25, 0.01, 0.81, 0), weights=weights), abs=1e-4)
+    assert [row[:3] for row in summary["reliability"]] == [[0.5, 0.0, 1], [0.9, 0.5, 2], [1.0, 1.0, 1]]
+
+
+def test_forecasts_weigh_by_the_prior_of_their_trials(figures: ModuleType) -> None:
+    """Half of the trials are healthy, and have a weight of 0.2 beside 0.7: that is the share of right forecasts."""
+    outcomes = [make_outcome("healthy", "healthy", "nothing", True, [[0.9, True]])] * 5
+    outcomes += [make_outcome("covered", "slow-target:a-b", "nothing", False, [[0.9, False]])] * 5
+    assert figures.compute_reliability(outcomes)[0][1] == pytest.approx(0.2 / 0.9, abs=1e-3)
+
+
+def test_interval_counts_forecasts_of_one_trial_as_dependent(figures: ModuleType) -> None:
+    """Two trials of many forecasts each, one always right and one never, say as little as two forecasts."""
+    outcomes = [make_outcome("covered", "slow-target:a-b", "x", right, [[0.9, right]] * 50) for right in (True, False)]
+    assert figures.compute_reliability(outcomes) == [[0.9, 0.5, 100, 0.0, 1.0]]
 
 
 def test_page_shows_the_stored_figures(figures: ModuleType) -> None:

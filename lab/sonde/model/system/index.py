@@ -33,7 +33,9 @@ class PartItem(NamedTuple):
 
     def read_ranged_text(self, member_name: str) -> str:
         """A text of the table that may be a range of names, as `device`: the names belong to its parts in turn."""
-        text = str(getattr(self.table, member_name, "") or "")
+        text = getattr(self.table, member_name, "")
+        if not isinstance(text, str):
+            return ""
         names = expand_name_range(text)
         return names[self.position] if len(names) == self.total else text
 

@@ -52,8 +52,9 @@ def _resolve_part(system: ResolvableSystem, part: PartItem) -> dict[str, Any]:
             names = index.find_part_references(part, name)
             if names:
                 members_by_name[name] = list(names) if member.allows_several else names[0]
-    ranged_texts = {name: part.read_ranged_text(name) for name in RANGED_MEMBERS if name in members_by_name}
-    members_by_name |= ranged_texts
+    for name in RANGED_MEMBERS:  # of some kinds of parts they are references instead
+        if isinstance(getattr(part.table, name, None), str) and name in members_by_name:
+            members_by_name[name] = part.read_ranged_text(name)
     if isinstance(part.table, Host):
         members_by_name["interfaces"] = [
             _resolve_interface(index, part, position) for position in range(len(part.table.interfaces))

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from sonde.model.system import System, make_system
+from sonde.model.bundled_files import find_system_file
+from sonde.model.system import System, make_system, read_system
 from sonde.model.system.dependencies import find_all_dependencies
 from sonde.model.system.description import PART_KINDS
 from sonde.model.system.resolved_schema import build_resolved_schema
@@ -154,3 +155,9 @@ def test_dependencies_are_transitive(site: System) -> None:
     assert find_all_dependencies(site, "u1") == {"s2"}
     assert find_all_dependencies(site, "q") >= {"t", "u0"}
     assert find_all_dependencies(site, "t") is find_all_dependencies(site, "t"), "once known it is not looked for again"
+
+
+def test_device_of_a_file_system_resolves_to_its_part() -> None:
+    """The device of a local file system is a part, that of a drive is the name of a special file."""
+    resolved = read_system(find_system_file("laptop-md")).resolve()
+    assert [item["device"] for item in resolved["file_systems"]] == ["md5", "md10"]

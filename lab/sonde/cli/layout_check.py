@@ -66,7 +66,7 @@ def check_command(
     from sonde.design.layout.live.joining import join_observations
     from sonde.design.layout.live.observations import merge_observations
     from sonde.design.layout.live.saved_output import read_hosts
-    from sonde.design.layout.written_attributes import list_written_attributes
+    from sonde.design.layout.written_attributes import list_attributes_of_plan, list_written_attributes
 
     if not locations and not saved_outputs and (system is None or name is not None):
         raise UserError(
@@ -89,14 +89,15 @@ def check_command(
         raise UserError("--as names a file system of a system; give the system with --plan.")
     plan = plan_layout(read_system(find_system_file(system))) if system is not None else None
     directories = [path for item in locations if (path := Path(item)).is_dir()]
+    written_by_plan = list_attributes_of_plan(plan.system, plan.file_systems) if plan is not None else ()
     checks = []
     for planned in _choose_layouts(plan, hosts, name, is_live=bool(locations)):
         mounts = list_mount_points(plan.system, planned.id) if plan is not None and planned is not None else []
         written = list_written_attributes(plan.system, planned) if plan is not None and planned is not None else ()
         if len(hosts) > 1:
-            checks.append(check_hosts(hosts, planned, mounts, written))
+            checks.append(check_hosts(hosts, planned, mounts, written, written_by_plan))
         else:
-            checks.append(check_layout(storage, planned, directories, mounts, written))
+            checks.append(check_layout(storage, planned, directories, mounts, written, written_by_plan=written_by_plan))
     verdict = join_checks(checks) if len(checks) > 1 else checks[0]
     print_layout_check(hosts, verdict, as_json)
     return choose_exit_code(len(verdict.faults), verdict.checked_items)

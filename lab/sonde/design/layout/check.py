@@ -17,6 +17,7 @@ from sonde.design.layout.check_datasets import find_dataset_faults
 from sonde.design.layout.check_disks import find_disk_faults
 from sonde.design.layout.check_drive_signatures import find_foreign_signatures
 from sonde.design.layout.check_drives import find_drive_faults
+from sonde.design.layout.check_extents import find_extent_faults
 from sonde.design.layout.check_fstab import find_fstab_faults
 from sonde.design.layout.check_fstab_mounts import find_mount_differences
 from sonde.design.layout.check_inodes import find_inode_faults, find_planned_inode_faults
@@ -45,10 +46,11 @@ from sonde.design.layout.device_use import list_unused_drives
 from sonde.design.layout.faults import LayoutCheck, LayoutFault
 from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.geometry import GIB, MIB
-from sonde.design.layout.live.observations import FileExtents, ObservedDisk, ObservedFileSystem, ObservedStorage
+from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem, ObservedStorage
 from sonde.design.layout.merge_faults import merge_faults
 from sonde.design.layout.observe_written_lustre import list_target_names
 from sonde.design.layout.planned_roles import exclude_other_file_systems
+from sonde.design.layout.planned_values import list_planned_values
 from sonde.design.layout.written_attributes import WrittenAttribute, group_by_command
 from sonde.design.layout.xfs import LEGACY_LARGEST_LOG, LEGACY_LOG_RATE, SMALLEST_LOG
 from sonde.model.units import format_bytes, format_count_with_noun
@@ -56,8 +58,6 @@ from sonde.model.units import format_bytes, format_count_with_noun
 # With fewer groups creates wait for each other; with more groups allocation takes processor time.
 _FEW_GROUPS, _MANY_GROUPS = 4, 1024
 _SMALL_GROUP = 256 * MIB
-# A file is slow to read when its extents are shorter than this many stripe widths on average.
-_MIN_EXTENT_WIDTHS = 4
 _STRIPED = ("xfs", "ext4", "ldiskfs")
 
 
@@ -68,12 +68,13 @@ def check_layout(
     mount_points: Collection[str] = (),
     written: Sequence[WrittenAttribute] = (),
     target_results: Sequence[LayoutFault | CheckedItem] | None = None,
+    written_by_plan: Sequence[WrittenAttribute] = (),
 ) -> LayoutCheck:
     """Checks all observed storage. `planned_layout` is the planned layout of one file system, which is mounted at one
     of `mount_points`; other observed file systems are not compared with it. `directories` are those of this machine,
-    whose permissions are checked if the file system is for checkpoints. `written` is what the scripts of the plan
-    write. `target_results` are those of the targets of Lustre where several hosts are checked; else they are
-    computed."""
+    whose permissions are checked if the file system is for checkpoints. `written` is what the scripts of the file
+    system write, `written_by_plan` what those of all file systems of the plan write. `target_results` are those of the
+    targets of Lustre where several hosts are checked; else they are computed."""
     results: list[LayoutFault | CheckedItem] = []
     unknown = list(observed_storage.unknown) + [
         f"a line that could not be parsed: {line}" for line in observed_storage.unread
@@ -94,7 +95,8 @@ def check_layout(
     results += find_attribute_faults(observed_storage.file_systems, used_disks)
     results += find_peer_faults(observed_storage)
     lustre = observed_storage.file_systems if target_results is None else select_clients(observed_storage.file_systems)
-    results += find_attribute_differences(observed_storage, lustre)
+    planned_values = list_planned_values(observed_storage, written_by_plan or written)
+    results += find_attribute_differences(observed_storage, lustre, planned_values)
     results += [*find_bypassed_maps(observed_storage), *find_copied_volumes(observed_storage)]
     results += [*find_map_size_faults(observed_storage), *find_volume_faults(observed_storage)]
     results += [*find_drive_faults(observed_storage), *find_superblock_faults(observed_storage)]
@@ -110,7 +112,7 @@ def check_layout(
     for table in observed_storage.slices:
         results += find_slice_faults(observed_storage, table)
     for file in observed_storage.files:
-        results += _check_extents(observed_storage, file)
+        results += find_extent_faults(observed_storage, file)
     if planned_layout is not None:
         results += find_unknown_targets(observed_storage, written)
         planned_storage = exclude_other_file_systems(observed_storage, planned)
@@ -377,24 +379,4 @@ def _check_blocks(
             f"a block has {format_bytes(file_system.block)}, a drive holds {format_bytes(unit)} before the next",
             "the smallest file and every piece of metadata take a whole segment",
             "save the data, then make it with -b size=4096",
-        )  # fmt: skip
-
-
-def _check_extents(observed_storage: ObservedStorage, file_extents: FileExtents) -> Iterator[LayoutFault | CheckedItem]:
-    """Reports a fragmented file; adjacent extents on the device count as one."""
-    yield CheckedItem("extents", file_extents.path)
-    runs: list[list[int]] = []
-    for _, position, length in sorted(file_extents.pieces):
-        if runs and runs[-1][0] + runs[-1][1] == position:
-            runs[-1][1] += length
-        else:
-            runs.append([position, length])
-    total = sum(length for _, length in runs)
-    width = next((file_system.width for file_system in observed_storage.file_systems if file_system.width), None) or MIB
-    if len(runs) > 1 and total / len(runs) < _MIN_EXTENT_WIDTHS * width:
-        yield LayoutFault(
-            "fragmented", file_extents.path,
-            f"{format_bytes(total)} lie in {len(runs):,} pieces of {format_bytes(total / len(runs))}",
-            f"pieces shorter than {_MIN_EXTENT_WIDTHS} stripe widths ({format_bytes(width)} each) break streaming",
-            "preallocate it (fallocate), write it in larger pieces, or run xfs_fsr on it",
         )  # fmt: skip

@@ -28,12 +28,14 @@ def check_hosts(
     planned_layout: FileSystemLayout | None = None,
     mount_points: Collection[str] = (),
     written: Sequence[WrittenAttribute] = (),
+    written_by_plan: Sequence[WrittenAttribute] = (),
 ) -> LayoutCheck:
-    """Checks the storage of several hosts by name. Locations begin with the name of the host."""
+    """Checks the storage of several hosts by name. Locations begin with the name of the host. `written` is what the
+    scripts of the file system write, `written_by_plan` what those of all file systems of the plan write."""
     targets = _join_targets(storage_by_host)
     shared = _find_shared_faults(storage_by_host, targets, written)
     verdicts = {
-        host: check_layout(storage, planned_layout, (), mount_points, written, shared)
+        host: check_layout(storage, planned_layout, (), mount_points, written, shared, written_by_plan)
         for host, storage in storage_by_host.items()
     }
     shared_keys = {(each.kind, each.location) for each in shared if isinstance(each, LayoutFault)}

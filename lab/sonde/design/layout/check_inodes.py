@@ -25,6 +25,7 @@ _OBJECT_INODE_BYTES = ((8 << 40, 1 << 20), (1 << 40, 256 * KIB), (10 << 30, 68 *
 _METADATA_INODE_BYTES = 2560
 # A metadata target that also holds the first MiB of small files has up to so many bytes for each inode.
 _MOST_METADATA_BYTES = 256 * KIB
+_ROLE_PATTERN = re.compile(r"-(?:OST|MDT)[0-9a-f]{4}$")
 # Capacities of targets alike differ by less than this fraction.
 _SIZE_SHARE = 0.02
 
@@ -64,7 +65,9 @@ def find_planned_inode_faults(
         inodes, total_kib = each.facts.get("inodes", ""), each.facts.get("kib", "")
         size = each.size_bytes if each.kind == "ldiskfs" else int(total_kib) * KIB if total_kib.isdigit() else None
         is_zfs = "zfs" in (each.facts.get("backend"), backends.get(each.location))
-        if each.location not in target_names or not size or not inodes.isdigit() or not int(inodes) or is_zfs:
+        if each.location not in target_names or not _ROLE_PATTERN.search(each.location):
+            continue  # mkfs.lustre leaves the number of a management target alone to mke2fs
+        if not size or not inodes.isdigit() or not int(inodes) or is_zfs:
             continue
         is_metadata = "-MDT" in each.location
         usual = _METADATA_INODE_BYTES if is_metadata else next(

@@ -100,10 +100,12 @@ class PeerGroup:
 
 
 def find_attribute_differences(
-    observed_storage: ObservedStorage, targets: Sequence[ObservedFileSystem]
+    observed_storage: ObservedStorage,
+    targets: Sequence[ObservedFileSystem],
+    planned_values: Mapping[tuple[str, str], str] | None = None,
 ) -> Iterator[LayoutFault | CheckedItem]:
-    """All attributes in which a part differs from its peers, each once. `targets` are the targets of Lustre to
-    compare."""
+    """All attributes in which a part differs from its peers, each once. `targets` are the targets of Lustre to compare.
+    Parts with different `planned_values` (by part and attribute) of an attribute are no peers in it."""
     yield from find_foreign_paths(observed_storage)
     reported: set[tuple[str, str]] = set()
     for group in [*_list_groups(observed_storage), *_group_targets(targets)]:
@@ -113,7 +115,9 @@ def find_attribute_differences(
             if len(values) < (2 if group.is_strict else _MIN_PEERS):
                 continue
             yield CheckedItem(f"{_TITLES.get(attribute, attribute)} of {group.parts}", group.location or group.parts)
-            for parts, problem in _describe_differences(group, attribute, values):
+            differences = (difference for peers in _split_by_plan(group, attribute, values, planned_values or {})
+                           for difference in _describe_differences(group, attribute, peers))  # fmt: skip
+            for parts, problem in differences:
                 part = parts[0]
                 if (part, attribute) not in reported:
                     reported.add((part, attribute))
@@ -145,6 +149,23 @@ def drop_repeated_differences(
         each for each in all_results
         if not isinstance(each, LayoutFault) or not _is_covered(each, covered.get(each.kind, set()))
     ]  # fmt: skip
+
+
+def _split_by_plan(
+    group: PeerGroup,
+    attribute_name: str,
+    value_by_part: Mapping[str, str],
+    planned_values: Mapping[tuple[str, str], str],
+) -> Iterator[Mapping[str, str]]:
+    """The observed values of parts for which the plan has the same value. A member without a planned value, as a spare
+    that took over, is compared with the others of its array."""
+    peers_by_value: dict[str, dict[str, str]] = {}
+    for part, value in value_by_part.items():
+        peers_by_value.setdefault(planned_values.get((part, attribute_name), ""), {})[part] = value
+    if group.is_strict and len(peers_by_value.keys() - {""}) < 2:
+        yield value_by_part
+        return
+    yield from (peers for peers in peers_by_value.values() if group.is_strict or len(peers) >= _MIN_PEERS)
 
 
 def _list_covered(fault: LayoutFault) -> Iterator[tuple[str, str]]:

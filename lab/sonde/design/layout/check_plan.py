@@ -253,7 +253,8 @@ def _compare_setting(disk: ObservedDisk, setting_name: str, planned_value: str) 
 
 @dataclass(frozen=True)
 class _PlannedDrives:
-    """The technology, sizes and sectors of the drives of a plan; empty where they are not known."""
+    """The technology, sizes and sectors of the drives of a plan, or the sizes of its LUNs; empty where they are not
+    known."""
 
     flash: frozenset[bool]
     sizes: tuple[int, ...]
@@ -264,12 +265,15 @@ class _PlannedDrives:
 def _list_planned_drives(planned_layout: FileSystemLayout) -> _PlannedDrives | None:
     devices = [device for base in planned_layout.all_devices for device in base.iterate_top_down()]
     tables = [device.table for device in devices if isinstance(device.table, Drive)]
+    logs = list(planned_layout.log.iterate_top_down()) if planned_layout.log is not None else []
+    luns = [device for device in [*devices, *logs] if device.kind == "luns"]
+    sizes = [device.capacity for device in luns] if luns else [table.capacity for table in tables]
     is_known = all(table.kind in ("nvme", "ssd", "hdd") for table in tables)
     return _PlannedDrives(
         frozenset(table.kind != "hdd" for table in tables) if is_known else frozenset(),
-        tuple(int(table.capacity) for table in tables if table.capacity is not None),
+        tuple(int(size) for size in sizes if size is not None) if None not in sizes else (),
         frozenset(int(table.block) for table in tables if table.block is not None),
-        all(device.kind != "luns" for device in devices),
+        not luns,
     ) if tables else None  # fmt: skip
 
 
@@ -286,8 +290,10 @@ def _check_drives(
         yield CheckedItem("the planned drives", disk.name)
         for name, attribute, observed, expected, cost in _compare_drive(disk, planned, is_mixed=is_mixed):
             yield LayoutFault(
-                "not as planned", disk.name, f"{name} of the drive: {observed}; planned is {expected}", cost,
-                "replace it by a drive as planned, or correct the plan", (attribute,),
+                "not as planned", disk.name,
+                f"{name} of the {'drive' if planned.are_disks else 'LUN'}: {observed}; planned is {expected}", cost,
+                "replace it by a drive as planned, or correct the plan" if planned.are_disks
+                else "map the planned LUN, or correct the plan", (attribute,),
             )  # fmt: skip
 
 
@@ -345,18 +351,20 @@ def _check_volume_members(
     observed_storage: ObservedStorage, planned_layout: FileSystemLayout
 ) -> Iterator[LayoutFault | CheckedItem]:
     """Checks members of the volume, geometry of arrays, and the alignment of slices."""
-    device = planned_layout.first_device if planned_layout.devices else None
-    if device is None:
-        return
-    member_count = len(device.members) if device.kind == "volumes" else 0
+    member_counts = {len(device.members) for device in planned_layout.devices if device.kind == "volumes"}
     # a partition that is a member of an array need not begin at a stripe of that array
     array_members = {name for disk in observed_storage.disks.values() if disk.kind == "md" for name in disk.members}
-    planned = {str(group.raid_geometry) for group in device.list_raid_groups() if group.raid_geometry is not None}
-    units = {group.stripe_unit_bytes for group in device.list_raid_groups() if group.stripe_unit_bytes}
-    for disk in list_disks_below(observed_storage, observed_storage.file_systems):
-        if disk.level == "raid0" and len(disk.members) > 1 and member_count and len(disk.members) != member_count:
+    # a management target and metadata targets of one server are on arrays of different geometry
+    groups = [group for device in planned_layout.devices for group in device.list_raid_groups()]
+    planned = {str(group.raid_geometry) for group in groups if group.raid_geometry is not None}
+    units = {group.stripe_unit_bytes for group in groups if group.stripe_unit_bytes}
+    devices_below = list_disks_below(observed_storage, observed_storage.file_systems)
+    for disk in devices_below if planned_layout.devices else ():
+        count = len(disk.members)
+        if disk.level == "raid0" and count > 1 and member_counts and count not in member_counts:
+            counts_text = " or ".join(map(str, sorted(member_counts)))
             yield LayoutFault(
-                "not as planned", disk.name, f"it has {len(disk.members)} members; planned are {member_count}",
+                "not as planned", disk.name, f"it has {count} members; planned are {counts_text}",
                 "other capacity and bandwidth", _REMEDY, ("members",),
             )  # fmt: skip
         if disk.kind == "md" and disk.geometry and disk.level != "raid0" and planned and disk.geometry not in planned:

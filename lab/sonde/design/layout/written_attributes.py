@@ -6,10 +6,12 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.scripts import list_command_lines, make_file_system_scripts
+from sonde.model.errors import UserError
 from sonde.model.system import System
 
 # Options whose value is the next argument.
@@ -24,12 +26,14 @@ _NESTED_OPTION = "--mkfsoptions"
 
 @dataclass(frozen=True)
 class WrittenAttribute:
-    """One option of a command with its value; option "" holds all other arguments. `number` is that of the command."""
+    """One option of a command with its value; option "" holds all other arguments. `number` is that of the command,
+    `devices` are those whose queues the value is for."""
 
     program: str
     option: str
     value: str
     number: int
+    devices: tuple[str, ...] = ()
 
     @property
     def key(self) -> tuple[str, str]:
@@ -40,6 +44,15 @@ class WrittenAttribute:
 def list_written_attributes(system: System, layout: FileSystemLayout) -> tuple[WrittenAttribute, ...]:
     """All attributes that the scripts of one file system write."""
     scripts = make_file_system_scripts(system, layout).values()
+    return tuple(parse_script_attributes(scripts))
+
+
+def list_attributes_of_plan(system: System, layouts: Sequence[FileSystemLayout]) -> tuple[WrittenAttribute, ...]:
+    """All attributes that the scripts of several file systems write, without those that have no script."""
+    scripts: list[str] = []
+    for layout in layouts:
+        with suppress(UserError):  # as of a slice without a size: it concerns that file system only
+            scripts += make_file_system_scripts(system, layout).values()
     return tuple(parse_script_attributes(scripts))
 
 
@@ -59,8 +72,9 @@ def parse_script_attributes(script_texts: Iterable[str]) -> Iterator[WrittenAttr
             for command in _split_chain(shlex.split(line)):
                 number += 1
                 program, *arguments = command
+                devices = tuple(arguments[2:]) if program == "queue" else ()
                 for option, value in _split_arguments(program, arguments):
-                    yield WrittenAttribute(program, option, value, number)
+                    yield WrittenAttribute(program, option, value, number, devices)
 
 
 def _split_chain(chain_arguments: Sequence[str]) -> Iterator[list[str]]:

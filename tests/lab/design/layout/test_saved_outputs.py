@@ -248,3 +248,31 @@ def test_empty_outputs_of_the_collector_are_reported(tmp_path: Path) -> None:
         "cat /proc/mdstat, lvs --segments, pvs, dmsetup table, zpool list: the output is empty or has no entry",
         "the error recovery of sda, sdb: smartctl prints none",
     )
+
+
+def test_mark_with_a_line_break_begins_a_part(tmp_path: Path) -> None:
+    """echo of dash prints the backslash and n in the arguments of find as the end of a line."""
+    path = tmp_path / "host.txt"
+    path.write_text(
+        "=== sonde layout collect: cat /etc/fstab ===\nUUID=1111 /scratch xfs noatime 0 0\n\n"
+        "=== sonde layout collect: find /dev -type l -printf %p %l\n ===\n/dev/mapper/a ../dm-0\n\n", encoding="utf-8"
+    )  # fmt: skip
+    storage = read_files([path])
+    assert [entry.mount_point for entry in storage.fstab] == ["/scratch"]
+    assert storage.disks["dm-0"].settings["links"] == "/dev/mapper/a"
+
+
+def test_collector_prints_each_command_in_one_line() -> None:
+    function = make_collector().partition("part() {")[2].partition("\n}")[0]
+    script = f"part() {{{function}\n}}\npart true -printf '%p %l\\n'\n"
+    completed = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
+    assert completed.stdout.startswith("=== sonde layout collect: true -printf %p %l\\n ===\n")
+
+
+def test_drives_of_sas_without_error_recovery_are_one_text(tmp_path: Path) -> None:
+    path = tmp_path / "host.txt"
+    path.write_text("".join(
+        f"=== sonde layout collect: smartctl -l scterc /dev/{name} ===\nsmartctl 7.2 2020-12-30 r5155 (local build)\n"
+        "Copyright (C) 2002-20, Bruce Allen\n\nSCSI device successfully opened\n\nUse 'smartctl -a' (or '-x') to print"
+        " SMART (and more) information\n\n" for name in ("sda", "sdb")), encoding="utf-8")  # fmt: skip
+    assert read_files([path]).unknown == ("the error recovery of sda, sdb: smartctl prints none",)

@@ -11,7 +11,7 @@ PATH=$PATH:/usr/sbin:/sbin
 export LC_ALL=C
 part() { # part COMMAND...: the command and its output
     command -v "$1" > /dev/null 2>&1 || return 0
-    echo "=== sonde layout collect: $* ==="
+    printf '=== sonde layout collect: %s ===\n' "$*" # echo of dash would break the line at a \n of find
     "$@" 2>&1 || true
     echo
 }

@@ -101,7 +101,10 @@ _EMPTY_FORMS: Mapping[str, str] = {
     "zpool": "no pools available", "zfs": "no datasets available",
 }  # fmt: skip
 _MOST_NAMES = 4
-_SMARTCTL_HEADER_PATTERN = re.compile(_SMARTCTL_HEADER_TEXT)
+# Of a drive of SAS, smartctl says no more than that it could open it.
+_NO_SCTERC_PATTERN = re.compile(
+    _SMARTCTL_HEADER_TEXT + r"(?:\s+SCSI device successfully opened)?(?:\s+Use 'smartctl -a' .* information)?"
+)
 
 
 def _is_empty_output(tool_command: str, output_text: str) -> bool:
@@ -117,8 +120,9 @@ def _cut_json(output_text: str) -> str:
     return output_text[begin.start() : end + 1] if begin and end > begin.start() else output_text
 
 
-# The line before each part of the output of the collector, with the command that printed it.
-_PART_PATTERN = re.compile(r"^=== sonde layout collect: (.*) ===$", re.MULTILINE)
+# The line before each part of the output of the collector, with the command that printed it. Outputs of former
+# collectors have that of find in two lines where sh is dash.
+_PART_PATTERN = re.compile(r"^=== sonde layout collect: (.*)\n? ===$", re.MULTILINE)
 
 
 def read_collector_output(output_text: str, output_origin: str) -> ObservedStorage:
@@ -135,7 +139,7 @@ def read_collector_output(output_text: str, output_origin: str) -> ObservedStora
         if _is_empty_output(mark[1], part):
             empty.append(mark[1])
             continue
-        if mark[1].startswith("smartctl -l scterc") and _SMARTCTL_HEADER_PATTERN.fullmatch(part.strip()):
+        if mark[1].startswith("smartctl -l scterc") and _NO_SCTERC_PATTERN.fullmatch(part.strip()):
             silent_drives.append(mark[1].rpartition("/")[2])
             continue
         try:

@@ -18,6 +18,7 @@ from sonde.design.layout.check_disks import find_disk_faults
 from sonde.design.layout.check_drive_signatures import find_foreign_signatures
 from sonde.design.layout.check_drives import find_drive_faults
 from sonde.design.layout.check_extents import find_extent_faults
+from sonde.design.layout.check_foreign_luns import find_foreign_luns
 from sonde.design.layout.check_fstab import find_fstab_faults
 from sonde.design.layout.check_fstab_mounts import find_mount_differences
 from sonde.design.layout.check_inodes import find_inode_faults, find_planned_inode_faults
@@ -113,6 +114,7 @@ def check_layout(
         results += find_slice_faults(observed_storage, table)
     for file in observed_storage.files:
         results += find_extent_faults(observed_storage, file)
+    results += find_foreign_luns(observed_storage, written_by_plan)
     if planned_layout is not None:
         results += find_unknown_targets(observed_storage, written)
         planned_storage = exclude_other_file_systems(observed_storage, planned)

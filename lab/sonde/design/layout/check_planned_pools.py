@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from sonde.design.checked_items import CheckedItem
+from sonde.design.checked_items import CheckedItem, join_first_names
 from sonde.design.layout.device_identity import (
     describe_planned_devices,
     find_planned_names,
@@ -18,6 +18,8 @@ from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSyst
 
 # What zpool status prints after the name of a drive that it does not find.
 _FORMER_NAME_PATTERN = re.compile(r"\bwas (/dev/\S+)")
+# Names that the kernel gives in the order in which it finds devices.
+_KERNEL_NAME_PATTERN = re.compile(r"(?:/dev/)?(?:(?:s|v|xv)d[a-z]+\d*|nvme\d+n\d+(?:p\d+)?|dm-\d+)")
 _VDEV_KIND_PATTERN = re.compile(r"(mirror|raidz\d?|draid\d?(:\S+)?)$")
 
 
@@ -80,6 +82,7 @@ def compare_pool(
             if paths is not None:
                 yield CheckedItem("the planned drives of vdevs", pool.location)
                 groups.setdefault(vdev.parent or vdev.name, {})[vdev.name] = paths
+        yield from _check_vdev_names(pool, [*planned, *(path for paths in uses["log"] for path in paths)])
         yield from _compare_pool_spares(observed_storage, pool, planned, spares)
         yield from _compare_pool_log(observed_storage, pool, uses["log"])
         for parent, members in groups.items():
@@ -95,6 +98,28 @@ def compare_pool(
             strays += [(parent, name, paths, absent, usual) for name, paths in members.items()
                        if not set(paths) & {*usual, *spares}]  # fmt: skip
         yield from _report_stray_drives(pool, strays)
+
+
+def _check_vdev_names(pool: ObservedFileSystem, planned_paths: Sequence[str]) -> Iterator[LayoutFault | CheckedItem]:
+    """Whether a pool that the plan makes of names that last was imported by names of the kernel. zpool status -L prints
+    those of the kernel in any case."""
+    drives = [vdev.name for vdev in pool.vdevs if vdev.kind == "drive"]
+    folders = sorted({path.rpartition("/")[0] for path in planned_paths})
+    is_lasting = all(re.match(r"/dev/(disk/by-|mapper$)", folder) for folder in folders)
+    if not drives or not folders or not is_lasting or re.search(r" -\w*L", pool.origin):
+        return
+    yield CheckedItem("the names of the drives of a pool", pool.location)
+    unstable = [name for name in drives if _KERNEL_NAME_PATTERN.fullmatch(name)]
+    if unstable:
+        yield LayoutFault(
+            "not as planned", pool.location,
+            f"it was imported by names of the kernel ({join_first_names(unstable)}); planned are names in"
+            f" {' and '.join(folders)}",
+            "after a start or a change of cables the kernel may give these names to other drives: an import by the"
+            " cache file fails then, and zpool names a wrong drive to replace",
+            f"zpool export {pool.location}, then zpool import -d {folders[0]} {pool.location}, when nobody uses it",
+            ("vdev names",),
+        )  # fmt: skip
 
 
 def _report_missing_drives(

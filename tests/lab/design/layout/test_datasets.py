@@ -84,3 +84,21 @@ def test_file_system_mounted_over_another_is_reported() -> None:
         {"target": "/scratch", "source": "/dev/mapper/vg-new", "fstype": "xfs", "options": "rw,noatime,largeio"},
     )
     assert (fault.kind, fault.location) == ("mounted over", "/scratch")
+
+
+def find_dataset_kinds(values: dict[str, str], sibling: str = "yes") -> list[tuple[str, str]]:
+    """Kinds and locations of the faults of a dataset next to two others; `sibling` is whether the second is mounted."""
+    rows = [f"tank/{name}  {key}  {value}  local" for name, facts in (
+        ("a", {"mountpoint": "/tank/a", "canmount": "on", "mounted": "yes"}),
+        ("c", {"mountpoint": "/tank/c", "canmount": "on" if sibling == "yes" else "noauto", "mounted": sibling}),
+        ("b", values)) for key, value in facts.items()]  # fmt: skip
+    outputs = make_server_outputs() | {"zfs": "\n".join(["NAME  PROPERTY  VALUE  SOURCE", *rows]) + "\n"}
+    return [(fault.kind, fault.location) for fault in check_outputs(outputs).faults]
+
+
+def test_unmounted_dataset_with_mounted_siblings_is_reported() -> None:
+    values = {"mountpoint": "/tank/b", "canmount": "noauto", "mounted": "no"}
+    assert find_dataset_kinds(values) == [("not mounted", "tank/b")]
+    assert find_dataset_kinds(values, sibling="no") == []
+    for sound in ({"canmount": "off"}, {"mountpoint": "/"}, {"mountpoint": "legacy"}, {"mounted": "yes"}):
+        assert ("not mounted", "tank/b") not in find_dataset_kinds(values | sound)

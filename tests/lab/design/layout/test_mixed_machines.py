@@ -171,3 +171,46 @@ def test_size_of_lun_is_compared_with_luns() -> None:
     assert find_host_faults(print_array_host(QUEUES, GIB_BY_LUN), "home", "size") == []
     (fault,) = find_host_faults(print_array_host(QUEUES, {**GIB_BY_LUN, 4: 1000}), "home", "size")
     assert fault[1].startswith("size of the LUN: 1000 GiB; planned is 3.64 TiB")
+
+
+FSTAB = "LABEL=home /home ext4 noatime,stripe=64 0 2\n/dev/vgdata/data /data xfs noatime,largeio,swalloc 0 0\n"
+
+
+def add_lun(texts: Sequence[str], **values: Any) -> list[str]:
+    """The outputs of that host with one more LUN, whose map has these values in lsblk."""
+    document = json.loads(texts[0])
+    top = {"name": "mpatha", "kname": "dm-10", "type": "mpath", "size": 8 * _TIB} | values
+    document["blockdevices"] += [{"name": name, "kname": name, "type": "disk", "size": 8 * _TIB, "children": [top]}
+                                 for name in ("sdxg", "sdyg")]  # fmt: skip
+    paths = "".join(f"  |- {'xy'.index(name[2])}:0:0:8 {name} 8:1 active ready running\n" for name in ("sdxg", "sdyg"))
+    head = ("mpatha (36008) dm-10 ACME,LUN\nsize=8.0T features='0' hwhandler='1 alua' wp=rw\n"
+            "`-+- policy='service-time 0' prio=50 status=active\n")  # fmt: skip
+    return [json.dumps(document), texts[1] + head + paths, *texts[2:]]
+
+
+def find_foreign_luns(texts: Sequence[str], fstab: str = FSTAB) -> list[tuple[str, str]]:
+    storage = ObservedStorage()
+    for text in [*texts, fstab]:
+        storage = merge_observations(storage, read_saved_output(text, "output"))
+    plan = plan_layout(make_system(describe_array_host(), "harbor.toml"))
+    written = list_attributes_of_plan(plan.system, plan.file_systems)
+    verdict = check_layout(join_observations(storage), written_by_plan=written)
+    return [(fault.location, fault.problem) for fault in verdict.faults if fault.kind == "LUN of no known use"]
+
+
+def test_lun_of_another_host_is_reported() -> None:
+    texts = print_array_host(QUEUES, GIB_BY_LUN)
+    assert find_foreign_luns(texts) == []
+    assert find_foreign_luns(add_lun(texts, fstype="ext4", label="mailstore")) == [
+        ("dm-10", "mpatha (ext4 with the label mailstore, 8 TiB) is visible here and belongs to nothing that is planned"
+                  " or mounted")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("values", "line"), [
+    ({"fstype": "ext4", "mountpoint": "/mail"}, ""),
+    ({"fstype": "ext4", "label": "mail"}, "LABEL=mail /mail ext4 noauto"),
+    ({"fstype": "xfs"}, "/dev/mapper/mpatha /mail xfs noauto"), ({}, ""), ({"fstype": "LVM2_member"}, ""),
+    ({"fstype": "ext4", "label": "lake-OST0003"}, "")])  # fmt: skip
+def test_lun_in_use_is_not_foreign(values: dict[str, str], line: str) -> None:
+    texts = add_lun(print_array_host(QUEUES, GIB_BY_LUN), **values)
+    assert find_foreign_luns(texts, f"{FSTAB}{line} 0 0\n" if line else FSTAB) == []

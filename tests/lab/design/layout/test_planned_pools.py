@@ -247,3 +247,16 @@ def test_planned_number_of_groups_is_no_fault() -> None:
     written = list_written_attributes(plan.system, layout)
     faults = check_layout(storage, layout, (), ["/large"], written).faults
     assert "too many allocation groups" not in {fault.kind for fault in faults}
+
+
+def test_pool_imported_by_names_of_the_kernel_is_reported() -> None:
+    rows = print_row(1, "raidz2-0") + "".join(print_row(2, f"sd{letter}") for letter in "abcdef")
+    (fault,) = check_pool(print_pool(rows)).faults
+    assert (fault.kind, fault.location) == ("not as planned", "scratch")
+    assert fault.problem == (
+        "it was imported by names of the kernel (sda, sdb, sdc, sdd, …); planned are names in /dev/disk/by-path"
+    )
+    assert "zpool import -d /dev/disk/by-path scratch" in fault.remedy
+    document = describe_pool()
+    document["drives"][0]["device"] = "/dev/nvme[0-6]n1"
+    assert not any("names of the kernel" in each.problem for each in check_pool(print_pool(rows), "", document).faults)

@@ -14,6 +14,7 @@ from sonde.design.layout.check_inactive_arrays import list_inactive_arrays
 from sonde.design.layout.check_volumes import list_inactive_volumes
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import FstabEntry, ObservedDisk, ObservedStorage
+from sonde.design.layout.observe_written import parse_written_size
 
 _SETTINGS = {"UUID": "fs_uuid", "LABEL": "fs_label", "PARTLABEL": "partlabel"}
 _LOCAL_KINDS = ("xfs", "ext2", "ext3", "ext4")
@@ -163,10 +164,25 @@ def _compare_options(observed_storage: ObservedStorage, entry: FstabEntry) -> It
         # the kernel shows stripes that it read from the superblock
         lost, new = sorted(present - future - {"stripe", "sunit", "noquota"}), sorted(future - present)
         new += ["ro"] * ("ro" in entry.options and "ro" not in mount.options)
-        if lost or new:
+        changed = _describe_other_log_buffers(mount.options, entry.options)
+        lost, new = ([name for name in names if not changed or name != "logbsize"] for names in (lost, new))
+        if lost or new or changed:
             texts = ["without " + ", ".join(lost)] * bool(lost) + ["with " + ", ".join(new)] * bool(new)
+            texts += [changed] * bool(changed)
             yield LayoutFault(
                 "fstab differs from the mount", entry.mount_point, f"fstab mounts it {' and '.join(texts)}",
                 "after the next start of the machine it is mounted in another way than now",
                 "write the options that are meant into fstab",
             )  # fmt: skip
+
+
+def _describe_other_log_buffers(mount_options: Collection[str], fstab_options: Collection[str]) -> str:
+    """The sizes of log buffers in fstab and of the mount, where both have one and they differ; else an empty text."""
+    present, future = (
+        next((option.partition("=")[2].lower() for option in options if option.startswith("logbsize=")), "")
+        for options in (mount_options, fstab_options)
+    )
+    sizes = [parse_written_size(value) for value in (present, future)]
+    if None in sizes or sizes[0] == sizes[1]:
+        return ""
+    return f"with logbsize={future} (mounted now is logbsize={present})"

@@ -37,6 +37,18 @@ def test_default_printed_by_the_kernel_is_no_difference(option: str, count: int)
     assert kinds.count("fstab differs from the mount") == count
 
 
+@pytest.mark.parametrize(("written", "problem"), [
+    ("256k", ""), ("262144", ""), ("64k", "fstab mounts it with logbsize=64k (mounted now is logbsize=256k)"),
+    ("32k", "fstab mounts it with logbsize=32k (mounted now is logbsize=256k)")])  # fmt: skip
+def test_other_size_of_log_buffers_is_reported_with_both(written: str, problem: str) -> None:
+    fstab = FSTAB.replace("noatime,largeio", f"noatime,largeio,logbsize={written}")
+    outputs = make_server_outputs() | {"fstab": fstab}
+    outputs = {name: text if name == "fstab" else text.replace("largeio", "largeio,logbsize=256k")
+               for name, text in outputs.items()}  # fmt: skip
+    faults = [each.problem for each in check_outputs(outputs).faults if each.kind == "fstab differs from the mount"]
+    assert faults == [problem] * bool(problem)
+
+
 @pytest.mark.parametrize(("old", "new", "kind", "location", "text"), [
     ("1111-xfs", "1111-xf5", "fstab names no device", "/scratch", "UUID=1111-xf5, which no device has"),
     ("noatime,largeio", "noatime", "fstab differs from the mount", "/scratch", "without largeio"),

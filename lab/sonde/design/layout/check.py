@@ -277,7 +277,7 @@ def _check_stripes(
         yield LayoutFault(
             "width does not fit the stripe", file_system.location,
             f"swidth is {format_bytes(file_system.width)}; all data drives together hold {format_bytes(stripe)}",
-            "requests of the preferred size leave drives out", f"make swidth {format_bytes(stripe)}",
+            "requests of the preferred size leave drives out", f"make swidth {format_bytes(stripe)}", ("swidth",),
         )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from sonde.design.layout.check import check_layout
 from sonde.design.layout.check_host_pairs import compare_hosts
 from sonde.design.layout.check_peer_attributes import find_attribute_differences
 from sonde.design.layout.check_shared_arrays import correct_inactive_arrays, explain_shared_arrays, find_shared_arrays
+from sonde.design.layout.check_shared_drives import join_faults_of_shared_drives
 from sonde.design.layout.check_shared_mounts import find_shared_fstab_lines, find_shared_mounts
 from sonde.design.layout.check_target_servers import find_server_faults, list_mounted_targets
 from sonde.design.layout.check_targets import count_labeled_devices, find_target_faults, select_clients
@@ -65,7 +66,8 @@ def check_hosts(
     # a fault that a host explains by one of its devices is missing there; another host may add planned values
     results = [*(max(faults,
     key=_count_explanations) for faults in versions.values() if len(faults) == len(storage_by_host)),
-               *explain_shared_arrays(arrays, _join_hosts(own_faults)), *results]  # fmt: skip
+               *explain_shared_arrays(arrays, join_faults_of_shared_drives(
+                   storage_by_host, list(_join_hosts(own_faults)))), *results]  # fmt: skip
     all_faults, all_items = split_faults_and_comparisons(results)
     unknown = [f"{host}: {text}" for host, verdict in verdicts.items() for text in verdict.unknown]
     not_compared = list_not_compared(written, {item.subject for item in all_items}, targets)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from sonde.design.checked_items import CheckedItem, split_faults_and_comparisons
 from sonde.design.layout.check import check_layout
 from sonde.design.layout.check_host_pairs import compare_hosts
+from sonde.design.layout.check_partner_storage import exclude_storage_of_partners
 from sonde.design.layout.check_peer_attributes import find_attribute_differences
 from sonde.design.layout.check_shared_arrays import correct_inactive_arrays, explain_shared_arrays, find_shared_arrays
 from sonde.design.layout.check_shared_drives import join_faults_of_shared_drives
@@ -62,6 +63,7 @@ def check_hosts(
     own_faults = [
         each for each in own_faults if each.kind != "target mounted at a start" or each.location not in shared_parts
     ]
+    own_faults = exclude_storage_of_partners(storage_by_host, own_faults, mount_points)
     own_faults = list(correct_inactive_arrays(storage_by_host, own_faults))
     # a fault that a host explains by one of its devices is missing there; another host may add planned values
     results = [*(max(faults,

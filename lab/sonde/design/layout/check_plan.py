@@ -205,17 +205,18 @@ def _list_disks_of_kind(observed_storage: ObservedStorage, part_kind: str, folde
         maps = [disk for disk in disks if disk.paths or disk.kind == "multipath"]
         paths = {path.name for disk in maps for path in disk.paths}
         single = [disk for disk in disks if disk.kind in ("disk", "lun")]
+        others = [disk for disk in observed_storage.disks.values() if disk.name in paths and disk not in single]
         if folder == "device":
-            return [
-                *single,
-                *(disk for name, disk in observed_storage.disks.items() if name in paths and disk not in single),
-            ]
+            return [*single, *others]
         return maps or single
     if part_kind == "raid_groups":
         return [disk for disk in disks if disk.kind == "md" and disk.level != "raid0"]
     if part_kind == "volumes":
         return [disk for disk in disks if disk.level == "raid0"]
-    return [disk for disk in disks if disk.kind == "disk"] if part_kind == "drives" else []
+    # the script sets the queue of the map that the plan names, not those of its paths
+    paths = set() if folder == "device" else {path.name for disk in disks for path in disk.paths}
+    kinds = ("disk", "multipath") if paths else ("disk",)
+    return [disk for disk in disks if disk.kind in kinds and disk.name not in paths] if part_kind == "drives" else []
 
 
 def _compare_setting(disk: ObservedDisk, setting_name: str, planned_value: str) -> Iterator[LayoutFault | CheckedItem]:

@@ -14,6 +14,7 @@ from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSyst
 from sonde.design.layout.placement import LOCAL
 from sonde.design.layout.planned_roles import select_planned
 from sonde.design.layout.written_attributes import WrittenAttribute
+from sonde.model.system.service import SYSTEM_PURPOSES
 
 _MAKERS = ("mkfs.xfs", "mke2fs", "mkfs.btrfs")
 _LABEL_LENGTHS = {"xfs": 12, "ext4": 16}
@@ -45,7 +46,8 @@ def select_mounted_file_systems(
                      for each in file_systems)  # fmt: skip
     if device is None or is_mounted:
         likely = tuple(each for each in file_systems if not _is_another(observed_storage, each, planned_layout))
-        if is_mounted or likely or not file_systems:
+        is_standby = not file_systems and planned_layout.table.purpose not in SYSTEM_PURPOSES
+        if is_mounted or likely or is_standby:
             return likely or file_systems, [CheckedItem("the planned mount", planned_layout.id)] * is_mounted
         inactive = list_inactive_volumes(observed_storage)
         return (ObservedFileSystem(planned_layout.id, kind),), _report_absent(planned_layout, mount_points, inactive)

@@ -41,7 +41,7 @@ def select_planned(
         mounted = [each for each in file_systems if each.kind == planned_kind and planned_label == (
             each.facts.get("label") or labels.get(each.device.rsplit("/", 1)[-1], ""))[:12]]  # fmt: skip
     others = file_systems
-    if planned_layout.table.purpose not in SYSTEM_PURPOSES:
+    if mount_points or planned_layout.table.purpose not in SYSTEM_PURPOSES:
         others = tuple(each for each in file_systems if not _SYSTEM_MOUNT_PATTERN.fullmatch(each.location))
     return tuple(mounted or [each for each in others if each.kind == planned_layout.table.kind]
                  or [each for each in others if each.kind != "ldiskfs"])  # fmt: skip

@@ -14,6 +14,7 @@ from sonde.design.checked_items import CheckedItem, split_faults_and_comparisons
 from sonde.design.routes.check_adapters import find_infiniband_faults
 from sonde.design.routes.check_arp_monitor import SILENT_TARGET
 from sonde.design.routes.check_directions import check_both_directions, find_router_of_tables, is_host_of_side
+from sonde.design.routes.check_host_firewall import FOREIGN_MARK, find_mark_faults
 from sonde.design.routes.check_host_names import find_name_faults
 from sonde.design.routes.check_links import ADDRESS_OF_ANOTHER_HOST, ANOTHER_ADDRESS, find_link_faults
 from sonde.design.routes.check_neighbors import FIXED_NEIGHBOR, WRONG_LINK_ADDRESS, compare_link_addresses
@@ -24,6 +25,7 @@ from sonde.design.routes.check_policies import find_policy_faults_of_host
 from sonde.design.routes.check_router import check_router_tables
 from sonde.design.routes.check_routes import find_route_faults, list_attributes_not_examined
 from sonde.design.routes.check_rules import find_rule_faults, find_table_faults
+from sonde.design.routes.check_segments import SMALL_SEGMENTS, find_segment_faults_of_host
 from sonde.design.routes.check_settings import find_setting_faults
 from sonde.design.routes.check_written import list_options_not_compared
 from sonde.design.routes.consequences import drop_consequences
@@ -73,6 +75,8 @@ def check_host_routes(
             *_find_inactive_profiles(host_tables),
             *find_infiniband_faults(host_tables),
             *find_name_faults(fabrics, host_tables),
+            *find_mark_faults(views, host_tables),
+            *find_segment_faults_of_host(views, host_tables),
             *both_sides,
         )
     )
@@ -222,7 +226,8 @@ def _join_versions(faults: Iterable[RouteFault]) -> tuple[RouteFault, ...]:
     joined: dict[tuple[str, ...], RouteFault] = {}
     for fault in faults:
         is_of_host = fault.kind in (ADDRESS_OF_ANOTHER_HOST, ANOTHER_ADDRESS)
-        key = (fault.kind, fault.location) if is_of_host or fault.kind == SILENT_TARGET else (*astuple(fault),)
+        is_same = is_of_host or fault.kind in (SILENT_TARGET, SMALL_SEGMENTS, FOREIGN_MARK)
+        key = (fault.kind, fault.location) if is_same else (*astuple(fault),)
         first = joined.setdefault(key, fault)
         if first is not fault and is_of_host and fault.problem not in first.problem:
             joined[key] = replace(first, problem=f"{first.problem}; {fault.problem}")

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from sonde.design.checked_items import CheckedItem
+from sonde.design.routes.check_segments import find_segment_faults_of_router
 from sonde.design.routes.fabric import Fabric, FabricRouter, FabricSide
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.firewall_rules import (
@@ -58,6 +59,7 @@ def _check_direction(
     input_device, output_device = devices
     packets = list_packets(_list_addresses(source), _list_addresses(destination), input_device, output_device)
     for packet in packets:
+        yield from find_segment_faults_of_router(fabric, firewall, packet)
         fate = find_packet_fate(firewall, packet)
         connections = f"connections from {source.network} to {destination.network}"
         accept = f"accept packets from {input_device} to {output_device} before it"

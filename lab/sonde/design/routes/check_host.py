@@ -9,6 +9,7 @@ from dataclasses import replace
 from sonde.design.checked_items import split_faults_and_comparisons
 from sonde.design.routes.check import check_host_routes
 from sonde.design.routes.check_absent_settings import find_absent_settings
+from sonde.design.routes.check_host_firewall import FIREWALL_OF_HOST, find_host_firewall_faults
 from sonde.design.routes.check_lnet import check_lnet_tables, list_unknown_lnet
 from sonde.design.routes.check_lnet_policies import list_unread_policies
 from sonde.design.routes.check_lnet_tunables import list_unread_tunables
@@ -29,8 +30,7 @@ _IP_MEMBERS = ("rules", "routes", "addresses", "settings", "options", "neighbors
 _OTHER_LNET = ("LNet of the other hosts",)
 _NO_CONFIGURATION_TEXT = "configuration files, which set all this again at the next start"
 _LINK_ADDRESSES_TEXT = "whether the link addresses of neighbors are those of their interfaces"
-_NEVER_EXAMINED = ("names of hosts in DNS", "firewalls of hosts",
-                   "RDMA (priorities and flow control of RoCE)")  # fmt: skip
+_NEVER_EXAMINED = ("names of hosts in DNS", "RDMA (priorities and flow control of RoCE)")
 
 
 def check_host(
@@ -61,6 +61,7 @@ def check_host(
         raise next(iter(reasons.values()))
     unused = [f"the files of {part}, of no use for {host_or_class} ({str(reason).rstrip('.')})"
               for part, reason in reasons.items()]  # fmt: skip
+    checks.append(_check_host_firewall(system, host_or_class, host_tables))
     unknown = [text for check in checks for text in check.unknown]
     unknown += list_unknown_lnet(system, host_or_class, host_tables) if "LNet" not in reasons else []
     if configured_tables is not None and "ip and sysctl" not in reasons:
@@ -91,6 +92,7 @@ def check_host(
             *_list_unread_contents(host_tables),
             *(() if has_configuration else (_NO_CONFIGURATION_TEXT,)),
             *_list_not_given(host_tables, other_tables),
+            *_list_unread_firewalls(checks, host_tables),
             *_NEVER_EXAMINED,
         ),
     )
@@ -149,10 +151,26 @@ def _list_not_given(host_tables: HostTables, other_tables: HostTables | None) ->
         *neighbors,
         *adapters,
         *(() if host_tables.host_names else ("names of hosts (/etc/hosts)",)),
-        *(() if host_tables.firewalls else ("firewalls of routers (iptables-save, nft list ruleset)",)),
+        *(() if host_tables.firewalls else ("firewalls (iptables-save, nft list ruleset)",)),
         *policies,
         *(() if has_aggregators else ("which ports LACP has joined to a bond (ip -d addr)",)),
     )
+
+
+def _check_host_firewall(system: System, host_or_class: str, host_tables: HostTables) -> RouteCheck:
+    faults, comparisons = split_faults_and_comparisons(find_host_firewall_faults(system, host_or_class, host_tables))
+    return RouteCheck(host_or_class, faults, (), comparisons)
+
+
+def _list_unread_firewalls(checks: Sequence[RouteCheck], host_tables: HostTables) -> tuple[str, ...]:
+    """The part of the firewall of this host that no check reads."""
+    if not host_tables.firewalls:
+        return ()
+    items = [item for check in checks for item in check.comparisons if item.subject == FIREWALL_OF_HOST]
+    services = list(dict.fromkeys(item.location.partition(" ")[0] for item in items))
+    return (f"the firewall of this host for other services than {', '.join(services)}",) if services else (
+        "the firewall of this host (the system file names no GPFS, LNet over TCP or NFS of it)",
+    )  # fmt: skip
 
 
 def _select_configuration_faults(configuration_check: RouteCheck, live_check: RouteCheck) -> RouteCheck:

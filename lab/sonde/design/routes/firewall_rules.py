@@ -5,24 +5,29 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sonde.design.routes.output_texts import split_shell_words
 
 _CHAIN_PATTERN = re.compile(r"^:(\S+) (\S+)")
 _VALUED_OPTIONS = {"-s": "source", "-d": "destination", "-i": "input_device", "-o": "output_device",
                    "-p": "protocol", "-j": "target", "-g": "target", "--ctstate": "states",
-                   "--state": "states"}  # fmt: skip
+                   "--state": "states", "--dport": "destination_ports", "--dports": "destination_ports",
+                   "--destination-port": "destination_ports"}  # fmt: skip
+_MARK_OPTIONS = ("--set-mark", "--set-xmark", "--or-mark")
 # Matches and their options that select no packets by themselves, or that other options complete.
 _MATCH_OPTION = "-m"
 _HARMLESS_OPTIONS = {_MATCH_OPTION: 1, "--comment": 1, "--reject-with": 1, "--to-source": 1, "--to-destination": 1,
                      "--random": 0, "--random-fully": 0, "--persistent": 0}  # fmt: skip
-_HARMLESS_MATCHES = ("conntrack", "state", "comment", "tcp", "udp", "icmp", "icmp6")
+_HARMLESS_MATCHES = ("conntrack", "state", "comment", "tcp", "udp", "icmp", "icmp6", "multiport")
 _SYN_OPTION = ["--tcp-flags", "FIN,SYN,RST,ACK", "SYN"]
 _NEVER_ACCEPTING = ("DROP", "REJECT", "LOG", "NFLOG", "RETURN")
 _ENDS = {"ACCEPT": True, "DROP": False, "REJECT": False}
 _MAX_DEPTH = 16
+# The ports of network file systems by the names that nft and iptables print for them.
+_SERVICE_PORTS = {"gpfs": 1191, "nfs": 2049, "shilp": 2049}
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,10 @@ class FirewallRule:
     target: str = ""
     is_partial: bool = False
     flags: str = ""  # of TCP that it selects: "syn", "not syn", or "" for all
+    destination_ports: str = ""  # that it selects: "1191,50000-50100", or "" for all
+    is_goto: bool = False  # a packet that the target chain returns does not come back to this chain
+    mark: int | None = None  # that it gives to a packet without a mark
+    segment_bytes: int | None = None  # to which it lowers the maximum segment size (MSS) of TCP
 
 
 @dataclass(frozen=True)
@@ -56,8 +65,8 @@ class Firewall:
 
 @dataclass(frozen=True)
 class ForwardedPacket:
-    """The first packet that a router sees of a connection: its SYN, or a later one where another router has carried
-    the connection before (`is_opening`)."""
+    """The first packet that a host or router sees of a connection: its SYN, or a later one where another router has
+    carried the connection before (`is_opening`). Without a port (None), it stands for all connections."""
 
     source: str
     destination: str
@@ -65,6 +74,7 @@ class ForwardedPacket:
     output_device: str
     protocol: str = "tcp"
     is_opening: bool = True
+    port: int | None = None  # its destination port
 
 
 @dataclass(frozen=True)
@@ -98,13 +108,21 @@ def parse_firewall_output(output_text: str, file_name: str) -> Firewall:
 
 
 def _parse_rule(table: str, line: str, origin: str) -> FirewallRule:
-    tokens, values, is_partial = split_shell_words(line), dict[str, str](), False
+    tokens, values, is_partial = split_shell_words(line), dict[str, Any](), False
     position = 2
     while position < len(tokens):
         option = tokens[position]
         argument = tokens[position + 1] if position + 1 < len(tokens) else ""
         if option in _VALUED_OPTIONS and tokens[position - 1] != "!":
             values[_VALUED_OPTIONS[option]] = argument
+            values |= {"is_goto": True} if option == "-g" else {}
+            position += 2
+        elif option == "--set-mss" and argument.isdigit():
+            values["segment_bytes"] = int(argument)
+            position += 2
+        elif option in _MARK_OPTIONS:
+            mark = parse_number(argument.partition("/")[0])
+            values |= {"mark": mark} if mark is not None else {}
             position += 2
         elif option == "--syn":
             values["flags"] = "not syn" if tokens[position - 1] == "!" else "syn"
@@ -124,6 +142,14 @@ def _parse_rule(table: str, line: str, origin: str) -> FirewallRule:
     return FirewallRule(table, tokens[1], line, origin, is_partial=is_partial, **values)
 
 
+def parse_number(number_text: str) -> int | None:
+    """A decimal or hexadecimal number; None for other texts."""
+    try:
+        return int(number_text, 0)
+    except ValueError:
+        return None
+
+
 def find_packet_fate(
     firewall: Firewall, packet: ForwardedPacket, chain: tuple[str, str] = ("filter", "FORWARD"), depth: int = 0
 ) -> PacketFate:
@@ -133,7 +159,7 @@ def find_packet_fate(
     for rule in firewall.rules:
         if (rule.table, rule.chain) != chain or not _matches(rule, packet):
             continue
-        if rule.is_partial:
+        if rule.is_partial or (rule.destination_ports and packet.port is None):
             may_be_accepted = may_be_accepted or rule.target not in _NEVER_ACCEPTING
             continue
         if rule.target == "RETURN":
@@ -144,7 +170,25 @@ def find_packet_fate(
         may_be_accepted = may_be_accepted or fate.may_be_accepted
         if fate.is_accepted is not None:
             return PacketFate(fate.is_accepted, fate.rule, may_be_accepted)
+        if rule.is_goto:
+            break
     return PacketFate(_ENDS.get(policies.get(chain, "")), None, may_be_accepted)
+
+
+def iterate_rules_on_path(
+    firewall: Firewall, packet: ForwardedPacket, chain: tuple[str, str], depth: int = 0
+) -> Iterator[FirewallRule]:
+    """The rules of a chain, and of those that it jumps to, that a packet may match before a rule decides about it.
+    Rules that also select by what this reader does not evaluate are among them."""
+    chains = {(rule.table, rule.chain) for rule in firewall.rules}
+    for rule in firewall.rules:
+        if (rule.table, rule.chain) != chain or not _matches(rule, packet):
+            continue
+        yield rule
+        if (chain[0], rule.target) in chains and depth < _MAX_DEPTH:
+            yield from iterate_rules_on_path(firewall, packet, (chain[0], rule.target), depth + 1)
+        if not rule.is_partial and (rule.target in (*_ENDS, "RETURN") or rule.is_goto):
+            return
 
 
 def find_translation(firewall: Firewall, packet: ForwardedPacket) -> FirewallRule | None:
@@ -161,11 +205,22 @@ def _matches(rule: FirewallRule, packet: ForwardedPacket) -> bool:
         "NEW" in states
         and rule.flags in ("", "syn" if packet.is_opening else "not syn")
         and (rule.protocol in ("", "all") or packet.protocol in rule.protocol.split(","))
+        and (packet.port is None or _is_port(rule.destination_ports, packet.port))
         and _is_device(rule.input_device, packet.input_device)
         and _is_device(rule.output_device, packet.output_device)
         and _is_in_range(rule.source, packet.source)
         and _is_in_range(rule.destination, packet.destination)
     )
+
+
+def _is_port(port_ranges: str, port: int) -> bool:
+    """Whether ranges of ports, as 988,2049,50000:50100 or 988-990, contain a port."""
+    for port_range in port_ranges.split(",") if port_ranges else ():
+        first, _, last = port_range.strip().replace(":", "-").partition("-")
+        numbers = [_SERVICE_PORTS.get(text) or parse_number(text) for text in (first, last or first)]
+        if numbers[0] is not None and numbers[1] is not None and numbers[0] <= port <= numbers[1]:
+            return True
+    return not port_ranges
 
 
 def _is_device(pattern: str, device: str) -> bool:

@@ -23,7 +23,7 @@ from sonde.design.routes.adapter_outputs import (
     parse_ibstat_output,
 )
 from sonde.design.routes.address_lines import parse_address_output
-from sonde.design.routes.firewall_rules import is_firewall_output, parse_firewall_output
+from sonde.design.routes.firewall_rules import Firewall, is_firewall_output, parse_firewall_output
 from sonde.design.routes.host_names import is_hosts_file, parse_hosts_file
 from sonde.design.routes.host_tables import (
     HostTables,
@@ -67,6 +67,10 @@ _EMPTY_LISTINGS = (
     (re.compile("neigh|arp", re.IGNORECASE), HostTables(neighbors=())),
     (re.compile("xfrm|ipsec", re.IGNORECASE), HostTables(security_policies=())),
     (re.compile("next-?hop", re.IGNORECASE), HostTables()),
+    (
+        re.compile("nft|iptables|ip6tables|firewall", re.IGNORECASE),
+        HostTables(firewalls=(Firewall(4, (), ()), Firewall(6, (), ()))),
+    ),
 )
 
 # systemd-sysctl reads files in the order of their names; /etc/sysctl.conf is this one in /etc/sysctl.d.

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks whether the firewall of a host lets the connections of its file systems pass, and leaves their packets to the
+planned routes."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator, Sequence
+
+from sonde.design.checked_items import CheckedItem, join_first_names
+from sonde.design.routes.faults import RouteFault
+from sonde.design.routes.firewall_rules import (
+    FirewallRule,
+    ForwardedPacket,
+    find_packet_fate,
+    iterate_rules_on_path,
+)
+from sonde.design.routes.host_tables import HostTables
+from sonde.design.routes.host_view import HostView
+from sonde.design.routes.service_connections import ServiceConnection, list_service_connections
+from sonde.model.system import System
+
+FOREIGN_MARK = "mark set by firewall"
+FIREWALL_OF_HOST = "the firewall of a host"
+
+
+def find_host_firewall_faults(
+    system: System, host_or_class: str, host_tables: HostTables
+) -> Iterator[RouteFault | CheckedItem]:
+    """Connections of file systems that the rules or the policy of INPUT or OUTPUT drop or reject."""
+    host = _find_host(system, host_or_class, host_tables)
+    if not host or not host_tables.firewalls:
+        return
+    dropped: dict[tuple[bool, str], list[ServiceConnection]] = {}
+    deciding: dict[tuple[bool, str], FirewallRule | None] = {}
+    for connection in list_service_connections(system, host, host_tables.has_lnet):
+        for firewall in host_tables.firewalls:
+            if firewall.version != ipaddress.ip_address(connection.own_address).version:
+                continue
+            direction = "from" if connection.is_incoming else "to"
+            yield CheckedItem(FIREWALL_OF_HOST, f"{connection.service} {direction} {connection.peer_group}")
+            chain = ("filter", "INPUT" if connection.is_incoming else "OUTPUT")
+            fate = find_packet_fate(firewall, _make_packet(connection, host_tables), chain)
+            if fate.is_accepted is False and not fate.may_be_accepted:
+                key = (connection.is_incoming, fate.rule.origin if fate.rule is not None else f"chain {chain[1]}")
+                dropped.setdefault(key, []).append(connection)
+                deciding[key] = fate.rule
+    yield from _describe_dropped(dropped, deciding)
+
+
+def _describe_dropped(
+    dropped: dict[tuple[bool, str], list[ServiceConnection]], deciding: dict[tuple[bool, str], FirewallRule | None]
+) -> Iterator[RouteFault]:
+    """One fault for the connections of one direction that several listings of one firewall drop."""
+    reported: dict[tuple[ServiceConnection, ...], str] = {}
+    for (is_incoming, origin), connections in dropped.items():
+        rule = deciding[is_incoming, origin]
+        chain = "INPUT" if is_incoming else "OUTPUT"
+        if reported.setdefault(tuple(connections), origin) != origin:
+            continue
+        services = list(dict.fromkeys(f"{each.service} (TCP port {each.port})" for each in connections))
+        groups = list(dict.fromkeys(each.peer_group for each in connections))
+        verb = "rejected" if rule is not None and rule.target == "REJECT" else "dropped"
+        reason = f"the rule {rule.text}" if rule is not None else f"the policy of the chain {chain}"
+        direction, peer = ("from", "-s") if is_incoming else ("to", "-d")
+        ports = ", ".join(dict.fromkeys(str(each.port) for each in connections))
+        addresses = list(dict.fromkeys(each.peer_address for each in connections))
+        yield RouteFault(
+            f"firewall {'rejects' if verb == 'rejected' else 'drops'}", origin,
+            f"new connections of {' and '.join(services)} {direction} {join_first_names(groups)} are {verb} by"
+            f" {reason}, as {direction} {addresses[0]}",
+            f"accept TCP to port {ports} {direction} the networks of {join_first_names(groups)} ({peer}) before it"
+            f" (chain {chain}), and in the files of the firewall",
+        )  # fmt: skip
+
+
+def find_mark_faults(host_views: Sequence[HostView], host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
+    """Rules that give the packets of this host the mark of one router. Rules that set the marks of several routers are
+    meant to spread packets."""
+    for view in host_views:
+        marks = {router.mark: router for router in view.fabric.routers}
+        packet = make_packet_to_other_side(view, host_tables)
+        setting = [
+            rule
+            for firewall in host_tables.firewalls
+            if firewall.version == view.fabric.version
+            for rule in iterate_rules_on_path(firewall, packet, ("mangle", "OUTPUT"))
+            if rule.mark in marks
+        ]
+        if any(firewall.version == view.fabric.version for firewall in host_tables.firewalls):
+            yield CheckedItem("the marks that the firewall of a host sets", f"IPv{view.fabric.version}")
+        if not setting or len({rule.mark for rule in setting}) > 1:
+            continue
+        rule, mark = setting[0], setting[0].mark or 0
+        router = marks[mark]
+        port = f"packets to port {rule.destination_ports}" if rule.destination_ports else "packets"
+        yield RouteFault(
+            FOREIGN_MARK, ", ".join(dict.fromkeys(each.origin for each in setting)),
+            f"the rule {rule.text} gives {port} of this host mark {mark}, which in the plan is that of {router.name}:"
+            f" rules of routing lead all of them to {view.other_side.network} through {router.name} alone",
+            "use another mark in this rule, or another one in the plan (mark of the router in the system file)",
+        )  # fmt: skip
+
+
+def make_packet_to_other_side(host_view: HostView, host_tables: HostTables) -> ForwardedPacket:
+    """A packet of this host, with its observed address where the view is of a class, to the first host of the other
+    side."""
+    observed = [address for address in host_view.addresses if address in host_tables.address_devices]
+    source = (observed or host_view.addresses)[0]
+    others = [address for host_class in host_view.other_side.classes for address in host_class.addresses]
+    return ForwardedPacket(source, others[0], "", find_device(source, host_view.host_class.device, host_tables))
+
+
+def _find_host(system: System, host_or_class: str, host_tables: HostTables) -> str:
+    """The host of a class that has one of the observed addresses, else its first one; "" for other names."""
+    if host_or_class not in system.index and host_or_class not in system.index.groups:
+        return ""
+    hosts = [
+        host for host in system.resolve_names(host_or_class)
+        if system.get_part(host).kind in ("nodes", "servers", "routers")
+    ]  # fmt: skip
+    observed = {address.partition("/")[0] for address in host_tables.addresses or ()}
+    owners = [host for host in hosts if observed & {address.address for address in system.find_addresses(host)}]
+    return (owners or hosts or [""])[0]
+
+
+def _make_packet(connection: ServiceConnection, host_tables: HostTables) -> ForwardedPacket:
+    device = find_device(connection.own_address, connection.own_device, host_tables)
+    if connection.is_incoming:
+        return ForwardedPacket(connection.peer_address, connection.own_address, device, "", port=connection.port)
+    return ForwardedPacket(connection.own_address, connection.peer_address, "", device, port=connection.port)
+
+
+def find_device(address: str, planned_device: str, host_tables: HostTables) -> str:
+    """The device that has an address, else the planned one."""
+    return next(iter(host_tables.address_devices.get(address, ())), planned_device)

@@ -96,7 +96,8 @@ def _parse_first_line(link_flags: list[str], parent_name: str, line_end: str) ->
 def _add_link_line(link_details: LinkDetails, link_line: str) -> LinkDetails:
     """The details of a link with those of one more line of it; `ip -d addr` prints the later ones."""
     if link := re.match(r"\s+link/\w+ (\S+)", link_line):
-        link_details = replace(link_details, link_address=link[1])
+        permanent_address = _find_following_word(link_line, "permaddr") or ""
+        link_details = replace(link_details, link_address=link[1], permanent_address=permanent_address)
     elif vlan := re.match(r"\s+vlan protocol (\S+) id (\d+)", link_line):
         link_details = replace(link_details, vlan=int(vlan[2]), vlan_protocol=vlan[1])
     elif key := re.match(r"\s+ipoib pkey\s+(0x[0-9a-f]+)", link_line):

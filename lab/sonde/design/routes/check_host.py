@@ -9,7 +9,12 @@ from dataclasses import replace
 from sonde.design.checked_items import split_faults_and_comparisons
 from sonde.design.routes.check import check_host_routes
 from sonde.design.routes.check_absent_settings import find_absent_settings
-from sonde.design.routes.check_host_firewall import FIREWALL_OF_HOST, find_host_firewall_faults
+from sonde.design.routes.check_host_firewall import (
+    FIREWALL_OF_HOST,
+    find_host_firewall_faults,
+    list_observed_devices,
+)
+from sonde.design.routes.check_interface_profiles import find_profile_faults
 from sonde.design.routes.check_lnet import check_lnet_tables, list_unknown_lnet
 from sonde.design.routes.check_lnet_policies import list_unread_policies
 from sonde.design.routes.check_lnet_tunables import list_unread_tunables
@@ -62,6 +67,7 @@ def check_host(
     unused = [f"the files of {part}, of no use for {host_or_class} ({str(reason).rstrip('.')})"
               for part, reason in reasons.items()]  # fmt: skip
     checks.append(_check_host_firewall(system, host_or_class, host_tables))
+    checks.append(_check_interface_profiles(system, host_or_class, host_tables, configured_tables))
     unknown = [text for check in checks for text in check.unknown]
     unknown += list_unknown_lnet(system, host_or_class, host_tables) if "LNet" not in reasons else []
     if configured_tables is not None and "ip and sysctl" not in reasons:
@@ -159,6 +165,16 @@ def _list_not_given(host_tables: HostTables, other_tables: HostTables | None) ->
 
 def _check_host_firewall(system: System, host_or_class: str, host_tables: HostTables) -> RouteCheck:
     faults, comparisons = split_faults_and_comparisons(find_host_firewall_faults(system, host_or_class, host_tables))
+    return RouteCheck(host_or_class, faults, (), comparisons)
+
+
+def _check_interface_profiles(
+    system: System, host_or_class: str, host_tables: HostTables, configured_tables: HostTables | None
+) -> RouteCheck:
+    """The files of interfaces of a host, of those given as live where there are no others."""
+    devices = list_observed_devices(system, host_or_class, host_tables)
+    profiles = (configured_tables or host_tables).interface_profiles
+    faults, comparisons = split_faults_and_comparisons(find_profile_faults(profiles, devices, host_tables))
     return RouteCheck(host_or_class, faults, (), comparisons)
 
 

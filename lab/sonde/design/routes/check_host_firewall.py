@@ -124,6 +124,15 @@ def _find_host(system: System, host_or_class: str, host_tables: HostTables) -> s
     return (owners or hosts or [""])[0]
 
 
+def list_observed_devices(system: System, host_or_class: str, host_tables: HostTables) -> tuple[str, ...]:
+    """The devices that have the planned addresses of a host, the planned ones where none has."""
+    host = _find_host(system, host_or_class, host_tables)
+    addresses = system.find_addresses(host) if host else ()
+    return tuple(
+        dict.fromkeys(find_device(address.address or "", address.device, host_tables) for address in addresses)
+    )
+
+
 def _make_packet(connection: ServiceConnection, host_tables: HostTables) -> ForwardedPacket:
     device = find_device(connection.own_address, connection.own_device, host_tables)
     if connection.is_incoming:

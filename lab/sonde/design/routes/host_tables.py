@@ -11,6 +11,7 @@ from typing import TypeVar
 from sonde.design.routes.adapter_outputs import InfiniBandPort
 from sonde.design.routes.firewall_rules import Firewall
 from sonde.design.routes.inactive_profile import InactiveProfile
+from sonde.design.routes.interface_profile import InterfaceProfile
 from sonde.design.routes.lnet_records import LnetInterface, LnetPeer, LnetPolicy, LnetRoute
 from sonde.design.routes.security_policies import SecurityPolicy
 
@@ -107,7 +108,8 @@ class LinkDetails:
     `watches_ports` whether it looks for dead ports (None: unknown), `partition_key` the key of an IPoIB device and
     `link_failures` how often a bond has lost the link of its port (None: unknown). `bond_options` are options of a
     bond by the names of `ip -d link`, `lacp_state` the bits of a port's state in LACP (None: unknown), and `counters`
-    packets and errors by the names of the kernel, as rx_packets and tx_carrier_errors (`ip -s`)."""
+    packets and errors by the names of the kernel, as rx_packets and tx_carrier_errors (`ip -s`). `permanent_address` is
+    the link address that its maker gave it ("": unknown, or the one in use)."""
 
     master: str = ""
     queue: str = ""
@@ -133,6 +135,7 @@ class LinkDetails:
     bond_options: Mapping[str, str] = field(default_factory=dict)
     lacp_state: int | None = None
     counters: Mapping[str, int] = field(default_factory=dict)
+    permanent_address: str = ""
 
 
 @dataclass(frozen=True)
@@ -193,6 +196,7 @@ class HostTables:
     lnet_extras: tuple[str, ...] = ()  # members of an LNet export that no check reads
     formats: tuple[str, ...] = ()  # of configuration files among the sources, by their names in sonde route plan
     inactive_profiles: tuple[InactiveProfile, ...] = ()  # configuration files that do not take effect at the start
+    interface_profiles: tuple[InterfaceProfile, ...] = ()  # configuration files of interfaces
     adapters: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # of ethtool, by device and name
     infiniband_ports: tuple[InfiniBandPort, ...] = ()
     firewalls: tuple[Firewall, ...] = ()
@@ -261,6 +265,7 @@ class HostTables:
             lnet_extras=tuple(dict.fromkeys((*self.lnet_extras, *other_tables.lnet_extras))),
             formats=tuple(dict.fromkeys((*self.formats, *other_tables.formats))),
             inactive_profiles=tuple(dict.fromkeys((*self.inactive_profiles, *other_tables.inactive_profiles))),
+            interface_profiles=tuple(dict.fromkeys((*self.interface_profiles, *other_tables.interface_profiles))),
             adapters={
                 device: {**self.adapters.get(device, {}), **other_tables.adapters.get(device, {})}
                 for device in {**self.adapters, **other_tables.adapters}

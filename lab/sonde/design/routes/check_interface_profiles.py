@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds configuration files of interfaces that do not take effect at the next start: those for the link address of
+another adapter, and those that compete for one interface.
+
+Source: systemd.network(5); nm-settings-keyfile(5), "autoconnect-priority"; sysconfig.txt of initscripts, "HWADDR".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from fnmatch import fnmatchcase
+
+from sonde.design.checked_items import CheckedItem
+from sonde.design.routes.faults import RouteFault
+from sonde.design.routes.host_tables import HostTables, LinkDetails
+from sonde.design.routes.interface_profile import InterfaceProfile
+
+# Adapters of InfiniBand keep the last 8 bytes of their 20 only.
+_FIXED_INFINIBAND_CHARACTERS = 23
+
+
+def find_profile_faults(
+    profiles: Sequence[InterfaceProfile], planned_devices: Collection[str], host_tables: HostTables
+) -> Iterator[RouteFault | CheckedItem]:
+    """Faults of the files for the planned devices of a host, and for the ports of bonds and the devices below these;
+    `host_tables` hold the link addresses."""
+    devices = dict.fromkeys(planned_devices)
+    for device, details in host_tables.link_details.items():
+        if details.is_bond_port and details.master in devices:
+            devices[device] = None
+    for device in devices:
+        candidates = [
+            profile
+            for profile in profiles
+            if profile.is_started and any(fnmatchcase(device, name) for name in profile.device.split())
+        ]
+        for profile in candidates:
+            yield from _check_link_address(profile, device, host_tables)
+        yield from _check_competition(device, candidates)
+
+
+def _check_link_address(
+    profile: InterfaceProfile, device: str, host_tables: HostTables
+) -> Iterator[RouteFault | CheckedItem]:
+    details = host_tables.link_details.get(device, LinkDetails())
+    observed = _get_permanent_address(details)
+    is_changed = profile.has_other_link_address or details.is_bond_port
+    if not profile.link_address or not observed or (is_changed and not details.permanent_address):
+        return
+    yield CheckedItem("the link address in a file of an interface", f"{profile.origin}, {device}")
+    expected = _shorten_link_address(profile.link_address)
+    if expected == _shorten_link_address(observed):
+        return
+    owner = next(
+        (
+            other
+            for other, other_details in host_tables.link_details.items()
+            if _shorten_link_address(_get_permanent_address(other_details)) == expected
+        ),
+        None,
+    )
+    reason = f"that of {owner}" if owner else "which no interface of this host has (an adapter that was replaced?)"
+    yield RouteFault(
+        "not applied at the start", f"{profile.origin}, {profile.address_option}",
+        f"the file is for the link address {profile.link_address}, {reason}; {device} has {observed}:"
+        f" {profile.manager} does not apply it to {device} at the next start, and then there are none of its addresses"
+        " and routes",
+        f"write {profile.address_option}={observed}, or remove the line",
+    )  # fmt: skip
+
+
+def _get_permanent_address(details: LinkDetails) -> str:
+    """The link address that an adapter has from its maker, as far as it is known, else the one in use."""
+    return details.permanent_address or details.link_address.lower()
+
+
+def _shorten_link_address(link_address: str) -> str:
+    return link_address[-_FIXED_INFINIBAND_CHARACTERS:] if len(link_address.split(":")) == 20 else link_address
+
+
+def _check_competition(device: str, candidates: Sequence[InterfaceProfile]) -> Iterator[RouteFault]:
+    """Several files for one interface, of which the manager uses one."""
+    for manager in dict.fromkeys(profile.manager for profile in candidates):
+        rivals = sorted((each for each in candidates if each.manager == manager), key=lambda each: each.origin)
+        names = [profile.origin for profile in rivals]
+        if len(names) < 2 or len({*names}) != len(names) or not _do_compete(device, rivals):
+            continue
+        if manager == "systemd-networkd":
+            effect = f"systemd-networkd uses the first in the order of names, {names[0]}, and ignores the others"
+            remedy = f"narrow the [Match] of {names[0]}, or give the right file the first name"
+        elif manager == "NetworkManager":
+            effect = "NetworkManager activates one of these profiles, that which was used last"
+            remedy = "remove the wrong one, or set autoconnect=false in it"
+        else:
+            effect = "the network service applies one after the other, NetworkManager only one of them"
+            remedy = "remove the wrong one, or set ONBOOT=no in it"
+        yield RouteFault(
+            "several files for an interface", ", ".join(names),
+            f"{' and '.join(names)} are all for {device}: {effect}, so its addresses and routes may be others after the"
+            " next start",
+            remedy,
+        )  # fmt: skip
+
+
+def _do_compete(device: str, rivals: Sequence[InterfaceProfile]) -> bool:
+    """Whether several files of one manager set the same: of networkd a file for the device itself that does not come
+    first, of others addresses of one IP version with one priority."""
+    if rivals[0].manager == "systemd-networkd":
+        return any(device in profile.device.split() for profile in rivals[1:])
+    versions = [version for profile in rivals for version in profile.versions]
+    return len({*versions}) < len(versions) and len({profile.priority for profile in rivals}) == 1

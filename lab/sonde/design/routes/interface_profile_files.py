@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads which interface each configuration file is for: ifcfg- files of network-scripts, keyfiles of NetworkManager,
+and files of systemd-networkd."""
+
+from __future__ import annotations
+
+import re
+
+from sonde.design.routes.configuration_reader import iterate_ini_sections
+from sonde.design.routes.interface_profile import InterfaceProfile
+from sonde.design.routes.output_texts import split_shell_words
+
+_FALSE = ("no", "false", "0", "off")
+# Copies that network-scripts and NetworkManager leave out.
+_COPY_PATTERN = re.compile(r"(~|\.bak|\.old|\.orig|\.rpmnew|\.rpmorig|\.rpmsave)$")
+_ADDRESS_PATTERN = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5,19}")
+
+
+def read_interface_profile(file_text: str, file_name: str, file_format: str) -> InterfaceProfile | None:
+    """The profile in a configuration file of a format of `sonde route plan`; None for other files, as drop-ins."""
+    base_name = file_name.rpartition("/")[2]
+    if file_format == "network-scripts" and "ifcfg-" in base_name and not _COPY_PATTERN.search(base_name):
+        return _read_network_script(file_text, base_name)
+    sections = {name: dict(members) for name, members in iterate_ini_sections(file_text)}
+    if file_format == "networkmanager" and "connection" in sections:
+        return _read_keyfile(sections, base_name)
+    if file_format == "networkd" and base_name.endswith(".network") and "Match" in sections:
+        return _read_networkd_file(sections, base_name)
+    return None
+
+
+def _read_network_script(file_text: str, base_name: str) -> InterfaceProfile:
+    values = {name: value for token in split_shell_words(file_text.replace("\n", " \n "), skips_comments=True)
+              for name, separator, value in [token.partition("=")] if separator}  # fmt: skip
+    return InterfaceProfile(
+        base_name,
+        "the network service",
+        values.get("DEVICE", base_name.rpartition("ifcfg-")[2]),
+        "HWADDR",
+        _read_link_address(values.get("HWADDR", "")),
+        values.get("ONBOOT", "yes").lower() not in _FALSE,
+        "MACADDR" in values,
+        _list_versions("IPADDR" in values or values.get("BOOTPROTO", "").lower() == "dhcp", "IPV6ADDR" in values),
+    )
+
+
+def _read_keyfile(sections: dict[str, dict[str, str]], base_name: str) -> InterfaceProfile:
+    connection = sections["connection"]
+    link = {**sections.get("ethernet", {}), **sections.get("infiniband", {})}
+    number = connection.get("autoconnect-priority", "0")
+    address_sections = [sections.get(name, {}) for name in ("ipv4", "ipv6")]
+    return InterfaceProfile(
+        base_name,
+        "NetworkManager",
+        connection.get("interface-name", ""),
+        "mac-address",
+        _read_link_address(link.get("mac-address", "")),
+        connection.get("autoconnect", "true").lower() not in _FALSE,
+        "cloned-mac-address" in link,
+        _list_versions(*("address1" in values or "addresses" in values for values in address_sections)),
+        int(number) if number.lstrip("-").isdigit() else 0,
+    )
+
+
+def _read_networkd_file(sections: dict[str, dict[str, str]], base_name: str) -> InterfaceProfile:
+    match = sections["Match"]
+    option = next((name for name in ("MACAddress", "PermanentMACAddress") if name in match), "MACAddress")
+    is_simple = set(match) <= {"Name", "MACAddress", "PermanentMACAddress"}
+    return InterfaceProfile(
+        base_name,
+        "systemd-networkd",
+        match.get("Name", "") if is_simple else "",
+        option,
+        _read_link_address(match.get(option, "")),
+        has_other_link_address="MACAddress" in sections.get("Link", {}),
+    )
+
+
+def _read_link_address(address_text: str) -> str:
+    """A link address in lower case with colons; "" for lists, patterns and other texts."""
+    address = address_text.strip().lower().replace("-", ":")
+    return address if _ADDRESS_PATTERN.fullmatch(address) else ""
+
+
+def _list_versions(has_version_4: bool, has_version_6: bool) -> tuple[int, ...]:
+    return (4,) * has_version_4 + (6,) * has_version_6

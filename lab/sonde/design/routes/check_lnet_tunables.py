@@ -25,6 +25,9 @@ _MIN_DROPPED_MESSAGES = 1000
 _MAX_DROPPED_FRACTION = 1e-3
 # A peer for which so many times its credits wait does not take messages; fewer wait in every burst.
 _STUCK_QUEUE_RATIO = 4
+# So many messages that waited for a buffer of a router, of each pool and as a fraction of its buffers: fewer wait in
+# bursts.
+_MIN_WAITING_MESSAGES, _MIN_WAITING_FRACTION = 64, 1 / 16
 
 
 @dataclass(frozen=True)
@@ -208,15 +211,30 @@ def _compare_interfaces(
         yield from find_odd_values("LNet tunables differ", f"NIs of {network}", members)
 
 
-def _check_buffers(buffers: Mapping[str, str]) -> Iterator[RouteFault | CheckedItem]:
-    for pool, count in buffers.items():
+def _check_buffers(buffers: Mapping[tuple[str, str], int]) -> Iterator[RouteFault | CheckedItem]:
+    waiting: dict[str, list[tuple[str, int, int]]] = {}
+    for (pool, member), count in buffers.items():
+        if member != "nbuffers":
+            continue
         yield CheckedItem("the buffers of an LNet router", pool)
-        if _parse_number(count) == 0:
+        size, fewest = pool.rpartition(" ")[2], buffers.get((pool, "mincredits"), 0)
+        if count == 0:
             yield RouteFault(
                 "LNet router without buffers", f"routing, {pool}",
                 f"the pool {pool} of this router has no buffer: it forwards no message of that size",
-                f"lnetctl set {pool.rpartition(' ')[2]}_buffers 0 gives the default; look at the memory of the router",
+                f"lnetctl set {size}_buffers 0 gives the default; look at the memory of the router",
             )  # fmt: skip
+        elif -fewest >= max(_MIN_WAITING_MESSAGES, _MIN_WAITING_FRACTION * count):
+            waiting.setdefault(size, []).append((pool, count, -fewest))
+    for size, pools in waiting.items():
+        pool, count, most = max(pools, key=lambda item: item[2])
+        yield RouteFault(
+            "LNet router buffers used up", ", ".join(f"routing, {name}" for name, _, _ in pools),
+            f"since LNet was started, up to {most} messages have waited for one of the {count} buffers of the pool"
+            f" {pool} (mincredits {-most}): this router receives faster than it sends",
+            f"look for a slow peer or link behind this router (lnetctl peer show -v); where there is none, lnetctl set"
+            f" {size}_buffers to more; mincredits counts again after a restart of LNet",
+        )  # fmt: skip
 
 
 def _check_peers(

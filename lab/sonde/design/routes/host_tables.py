@@ -190,7 +190,7 @@ class HostTables:
     lnet_peers: tuple[LnetPeer, ...] | None = None
     lnet_globals: Mapping[str, str] | None = None  # settings of LNet as a whole
     lnet_module_options: Mapping[tuple[str, str, str], str] = field(default_factory=dict)  # by file, module and name
-    lnet_buffers: Mapping[str, str] | None = None  # by pool of a router: how many buffers it has
+    lnet_buffers: Mapping[tuple[str, str], int] | None = None  # numbers of each pool of a router, by pool and name
     is_lnet_routing: bool | None = None  # whether LNet forwards messages of other hosts
     lnet_policies: tuple[LnetPolicy, ...] = ()  # for the choice of NIs and gateways (UDSP)
     lnet_extras: tuple[str, ...] = ()  # members of an LNet export that no check reads

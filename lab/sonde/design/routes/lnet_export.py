@@ -68,13 +68,19 @@ def _has_nids(network_entries: Sequence[Any]) -> bool:
     )  # fmt: skip
 
 
-def _read_buffers(routing_entries: Sequence[Any]) -> Iterator[tuple[str, str]]:
-    """The number of buffers of each pool of each partition of the processors (CPT)."""
+def _read_buffers(routing_entries: Sequence[Any]) -> Iterator[tuple[tuple[str, str], int]]:
+    """The numbers of each pool of each partition of the processors (CPT): nbuffers, and the fewest free buffers since
+    LNet was started, mincredits (negative: so many messages waited)."""
     for entry in routing_entries:
-        for name, pools in entry.items() if isinstance(entry, Mapping) else ():
-            for pool, numbers in pools.items() if isinstance(pools, Mapping) else ():
-                if isinstance(numbers, Mapping) and "nbuffers" in numbers:
-                    yield f"{name} {pool}", str(numbers["nbuffers"])
+        if not isinstance(entry, Mapping):
+            continue
+        partition = next((str(name) for name in entry if str(name).startswith("cpt[")), "")
+        # the pools are below the name of the partition, or beside it
+        nested = entry.get(partition)
+        for pool, numbers in {**entry, **(nested if isinstance(nested, Mapping) else {})}.items():
+            for member in ("nbuffers", "mincredits"):
+                if isinstance(numbers, Mapping) and member in numbers:
+                    yield (f"{partition} {pool}", member), int(numbers[member])
 
 
 def _read_routes(route_entries: Sequence[Mapping[str, Any]], file_name: str) -> Iterator[LnetRoute]:

@@ -129,6 +129,27 @@ def test_remedy_for_retries_names_the_default(tmp_path: Path) -> None:
     assert fault.remedy == "set it to 2, its default (lnetctl set)"
 
 
+def test_router_buffers_that_were_used_up_are_reported(tmp_path: Path) -> None:
+    export = make_router_export().replace("nbuffers: 512", "nbuffers: 512\n              mincredits: -300")
+    (fault,) = check_outputs(tmp_path, {"lnet": export}, "lnet1").faults
+    assert (fault.kind, fault.location) == ("LNet router buffers used up", "routing, cpt[0] tiny")
+    assert "up to 300 messages have waited for one of the 512 buffers of the pool cpt[0] tiny" in fault.problem
+    assert fault.problem.startswith("since LNet was started")
+
+
+def test_buffers_beside_the_name_of_a_partition_are_read(tmp_path: Path) -> None:
+    pools = "    - cpt[1]:\n      small:\n          nbuffers: 512\n          mincredits: -300\n"
+    export = ROUTER_EXPORT.replace("routing:\n", f"routing:\n{pools}")
+    (fault,) = check_outputs(tmp_path, {"lnet": export}, "lnet1").faults
+    assert fault.location == "routing, cpt[1] small"
+
+
+@pytest.mark.parametrize("fewest", [400, 0, -63])
+def test_few_messages_that_waited_for_buffers_are_no_fault(tmp_path: Path, fewest: int) -> None:
+    export = make_router_export().replace("nbuffers: 512", f"nbuffers: 512\n              mincredits: {fewest}")
+    assert check_outputs(tmp_path, {"lnet": export}, "lnet1").faults == ()
+
+
 def test_router_without_buffers_is_reported(tmp_path: Path) -> None:
     export = make_router_export().replace("nbuffers: 512", "nbuffers: 0")
     (fault,) = check_outputs(tmp_path, {"lnet": export}, "lnet1").faults

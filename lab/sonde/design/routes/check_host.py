@@ -17,7 +17,7 @@ from sonde.design.routes.check_host_firewall import (
 from sonde.design.routes.check_interface_profiles import find_profile_faults
 from sonde.design.routes.check_lnet import check_lnet_tables, list_unknown_lnet
 from sonde.design.routes.check_lnet_policies import list_unread_policies
-from sonde.design.routes.check_lnet_tunables import list_unread_tunables
+from sonde.design.routes.check_lnet_tunables import list_unread_module_options, list_unread_tunables
 from sonde.design.routes.check_router import NOT_SET
 from sonde.design.routes.check_settings import KERNEL_OPTIONS
 from sonde.design.routes.fabric import Fabric, find_fabrics
@@ -49,7 +49,7 @@ def check_host(
     the settings of its configuration files, which are checked separately. Raises UserError when no part of the system
     has that name and a plan for the contents of the tables."""
     has_configuration = configured_tables is not None or bool(host_tables.formats)
-    has_ip = bool(host_tables.formats) or any(getattr(host_tables, member) is not None for member in _IP_MEMBERS)
+    has_ip = _has_ip(host_tables)
     moved_devices = _map_moved_devices(system, host_or_class, host_tables)
     checks, reasons = [], dict[str, UserError]()
     if has_ip or not host_tables.has_lnet:
@@ -70,18 +70,16 @@ def check_host(
     checks.append(_check_interface_profiles(system, host_or_class, host_tables, configured_tables))
     unknown = [text for check in checks for text in check.unknown]
     unknown += list_unknown_lnet(system, host_or_class, host_tables) if "LNet" not in reasons else []
-    if configured_tables is not None and "ip and sysctl" not in reasons:
+    if configured_tables is not None and _has_ip(configured_tables) and "ip and sysctl" not in reasons:
         configured_tables = replace(configured_tables, options=host_tables.options)
         configuration = check_host_routes(find_fabrics(system), host_or_class, configured_tables)
         absent = _check_absent_settings(find_fabrics(system), host_or_class, host_tables, configured_tables)
         checks += [_select_configuration_faults(check, checks[0]) for check in (configuration, absent)]
     if configured_tables is not None and configured_tables.has_lnet and "LNet" not in reasons:
-        live_lnet = next(check for check in checks if check.unknown == _OTHER_LNET)
-        checks.append(
-            _select_configuration_faults(
-                _check_lnet(system, host_or_class, configured_tables, None, moved_devices), live_lnet
-            )
-        )
+        configured_lnet = _check_lnet(system, host_or_class, configured_tables, None, moved_devices)
+        number = next(number for number, check in enumerate(checks) if check.unknown == _OTHER_LNET)
+        checks.append(_select_configuration_faults(configured_lnet, checks[number]))
+        checks[number] = _name_lnet_files(checks[number], configured_lnet, configured_tables)
     unused = [*(text for check in checks for text in check.not_examined), *unused]
     return RouteCheck(
         host_or_class,
@@ -95,7 +93,7 @@ def check_host(
         not_compared=tuple(text for check in checks for text in check.not_compared),
         not_examined=(
             *unused,
-            *_list_unread_contents(host_tables),
+            *_list_unread_contents(host_tables, configured_tables),
             *(() if has_configuration else (_NO_CONFIGURATION_TEXT,)),
             *_list_not_given(host_tables, other_tables),
             *_list_unread_firewalls(checks, host_tables),
@@ -104,10 +102,17 @@ def check_host(
     )
 
 
-def _list_unread_contents(host_tables: HostTables) -> tuple[str, ...]:
-    """Members of LNet that no check reads, and pictures."""
+def _has_ip(host_tables: HostTables) -> bool:
+    """Whether anything is known of IP."""
+    return bool(host_tables.formats) or any(getattr(host_tables, member) is not None for member in _IP_MEMBERS)
+
+
+def _list_unread_contents(host_tables: HostTables, configured_tables: HostTables | None) -> tuple[str, ...]:
+    """Members and module options of LNet that no check reads, and pictures."""
     lnet_extras = [*host_tables.lnet_extras, *list_unread_tunables(host_tables),
                    *list_unread_policies(host_tables.lnet_policies)]  # fmt: skip
+    for tables in (host_tables, configured_tables):
+        lnet_extras += list_unread_module_options(tables) if tables is not None else ()
     return (
         *([f"{', '.join(lnet_extras)} of LNet"] if lnet_extras else []),
         *(f"{picture} (a picture)" for picture in host_tables.pictures),
@@ -206,6 +211,22 @@ def _select_configuration_faults(configuration_check: RouteCheck, live_check: Ro
             if item.subject != KERNEL_OPTIONS
         ),
         not_compared=tuple(text for text in configuration_check.not_compared if text not in live_check.not_compared),
+    )
+
+
+def _name_lnet_files(live_check: RouteCheck, configured_check: RouteCheck, configured_tables: HostTables) -> RouteCheck:
+    """The faults of LNet with the files that bring them back at the next start."""
+    repeated = {(fault.kind, fault.location) for fault in configured_check.faults}
+    files = dict.fromkeys(route.origin.partition(",")[0] for route in configured_tables.lnet_routes or ())
+    text = f"correct {', '.join(files)} too, which brings this back at the next start"
+    return replace(
+        live_check,
+        faults=tuple(
+            replace(fault, remedy=f"{fault.remedy}; {text}")
+            if files and (fault.kind, fault.location) in repeated
+            else fault
+            for fault in live_check.faults
+        ),
     )
 
 

@@ -117,6 +117,16 @@ def list_unread_tunables(host_tables: HostTables) -> list[str]:
     return list(dict.fromkeys(f"{name} {value}" for name, value in pairs if name not in names))
 
 
+def list_unread_module_options(host_tables: HostTables) -> list[str]:
+    """Options of modules that no rule reads, as networks and ip2nets of lnet."""
+    return [
+        f"options {module} {name}={value} in {file}"
+        for (file, module, name), value in host_tables.lnet_module_options.items()
+        if (module, name) != ("lnet", "routes")
+        and all(rule.name != name for rule in (_MODULE_RULES if module == "lnet" else _INTERFACE_RULES))
+    ]
+
+
 def _check_interface_tunables(interface: LnetInterface) -> Iterator[RouteFault | CheckedItem]:
     values = dict(interface.tunables)
     yield from _check_tunable_rules(interface.nid, interface.origin, values, _INTERFACE_RULES, "lnetctl net set")

@@ -11,6 +11,7 @@ from dataclasses import replace
 from sonde.design.routes.configuration_reader import iterate_ini_sections, list_inactive_profiles
 from sonde.design.routes.host_tables import HostTables, LinkDetails
 from sonde.design.routes.inactive_profile import InactiveProfile
+from sonde.design.routes.lnet_module_routes import parse_module_routes
 from sonde.design.routes.output_texts import split_shell_words
 
 _NETWORK_SCRIPT_PATTERN = re.compile(r"^(?:DEVICE|ONBOOT|BOOTPROTO)=", re.MULTILINE)
@@ -38,7 +39,14 @@ def is_module_file(file_text: str) -> bool:
 def parse_interface_file(file_text: str, file_name: str) -> HostTables:
     """The MTU, the mode and the bond of an interface, whether it is brought up at the start, or options of LNet."""
     if is_module_file(file_text):
-        return HostTables(lnet_module_options=dict(_read_module_options(file_text, file_name)))
+        options = dict(_read_module_options(file_text, file_name))
+        routes = [
+            route
+            for (_, module, name), value in options.items()
+            if (module, name) == ("lnet", "routes")
+            for route in parse_module_routes(value, file_name)
+        ]
+        return HostTables(lnet_module_options=options, lnet_routes=tuple(routes) or None)
     if _NETWORK_SCRIPT_PATTERN.search(file_text):
         return _parse_network_script(file_text, file_name)
     names = re.findall(r"^Name=([^\s*?\[\]!]+)\s*$", file_text, re.MULTILINE)

@@ -91,3 +91,37 @@ def test_option_of_a_module_is_judged(
 def test_file_of_an_interface_sets_no_sysctl() -> None:
     tables = parse_host_tables(IFCFG, "ifcfg-bond0")
     assert (tables.settings, tables.mtus) == (None, {"bond0": 9000})
+
+
+ROUTES = 'options lnet networks="tcp(bond0)" routes="kfi 1 10.160.14.{}@tcp"\n'
+
+
+@pytest.mark.parametrize(("gateways", "kinds"), [("[1-2]", []), ("[1,2]", []), ("1", ["LNet route missing"])])
+def test_module_routes_are_compared_with_the_plan(tmp_path: Path, gateways: str, kinds: list[str]) -> None:
+    verdict = check_outputs(tmp_path, {"lnet": LNET_EXPORT, "lnet.conf": ROUTES.format(gateways)})
+    assert [fault.kind for fault in verdict.faults] == kinds
+    assert all(fault.location == "kfi by 10.160.14.2@tcp in the configuration files" for fault in verdict.faults)
+    assert any("options lnet networks=tcp(bond0) in lnet.conf" in text for text in verdict.not_examined)
+
+
+def test_several_networks_of_module_routes_are_read() -> None:
+    text = 'options lnet routes="tcp1 10.1.0.[1-5/2]@tcp:1; o2ib [2] 10.1.0.9@tcp"\n'.replace("[2]", "2")
+    routes = parse_host_tables(text, "lnet.conf").lnet_routes or ()
+    assert [(route.network, route.gateway, route.hops, route.priority) for route in routes] == [
+        ("tcp1", "10.1.0.1@tcp", None, 1), ("tcp1", "10.1.0.3@tcp", None, 1), ("tcp1", "10.1.0.5@tcp", None, 1),
+        ("o2ib", "10.1.0.9@tcp", 2, None),
+    ]  # fmt: skip
+
+
+def test_file_that_brings_back_a_missing_route_is_reported(tmp_path: Path) -> None:
+    export = LNET_EXPORT.replace(LNET_EXPORT[LNET_EXPORT.rindex("    - net: kfi") : LNET_EXPORT.index("routing:")], "")
+    (fault,) = check_outputs(tmp_path, {"lnet": export, "lnet.conf": ROUTES.format("1")}).faults
+    assert fault.kind == "LNet route missing"
+    assert fault.remedy.endswith("correct lnet.conf too, which brings this back at the next start")
+
+
+def test_lnet_files_do_not_concern_options_of_ip(tmp_path: Path) -> None:
+    outputs = print_server_outputs()
+    alone = check_outputs(tmp_path / "ip", outputs).not_compared
+    beside = check_outputs(tmp_path / "both", outputs | {"lnet": LNET_EXPORT, "lnet.conf": ROUTES.format("[1-2]")})
+    assert beside.not_compared == alone

@@ -90,6 +90,7 @@ def _parse_first_line(link_flags: list[str], parent_name: str, line_end: str) ->
         is_bond_port="SLAVE" in link_flags,
         has_multicast="MULTICAST" in link_flags,
         parent=parent_name,
+        lacks_carrier={"UP", "NO-CARRIER"} <= {*link_flags},
     )
 
 

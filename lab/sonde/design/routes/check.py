@@ -16,6 +16,7 @@ from sonde.design.routes.check_arp_monitor import SILENT_TARGET
 from sonde.design.routes.check_directions import check_both_directions, find_router_of_tables, is_host_of_side
 from sonde.design.routes.check_host_firewall import FOREIGN_MARK, find_mark_faults
 from sonde.design.routes.check_host_names import find_name_faults
+from sonde.design.routes.check_interfaces import TEMPORARY_ADDRESS
 from sonde.design.routes.check_links import ADDRESS_OF_ANOTHER_HOST, ANOTHER_ADDRESS, find_link_faults
 from sonde.design.routes.check_neighbors import FIXED_NEIGHBOR, WRONG_LINK_ADDRESS, compare_link_addresses
 from sonde.design.routes.check_next_hops import OTHER_ORDER
@@ -226,11 +227,13 @@ def _join_versions(faults: Iterable[RouteFault]) -> tuple[RouteFault, ...]:
     joined: dict[tuple[str, ...], RouteFault] = {}
     for fault in faults:
         is_of_host = fault.kind in (ADDRESS_OF_ANOTHER_HOST, ANOTHER_ADDRESS)
-        is_same = is_of_host or fault.kind in (SILENT_TARGET, SMALL_SEGMENTS, FOREIGN_MARK)
+        is_same = is_of_host or fault.kind in (SILENT_TARGET, SMALL_SEGMENTS, FOREIGN_MARK, TEMPORARY_ADDRESS)
         key = (fault.kind, fault.location) if is_same else (*astuple(fault),)
         first = joined.setdefault(key, fault)
         if first is not fault and is_of_host and fault.problem not in first.problem:
             joined[key] = replace(first, problem=f"{first.problem}; {fault.problem}")
+        if fault.kind == TEMPORARY_ADDRESS and len(fault.remedy) > len(first.remedy):
+            joined[key] = fault  # the tables of IPv6 name the router that advertises
     return tuple(joined.values())
 
 

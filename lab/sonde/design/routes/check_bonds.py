@@ -13,7 +13,7 @@ from sonde.design.routes.check_adapters import find_differences_of_ports
 from sonde.design.routes.check_arp_monitor import MANY_LINK_FAILURES, find_arp_target_faults, list_arp_targets
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables, LinkDetails
-from sonde.design.routes.link_usability import is_bond_without_ports, list_bond_ports
+from sonde.design.routes.link_usability import describe_link_remedy, is_bond_without_ports, list_bond_ports
 
 # Modes of bonds that send packets of one connection by several ports.
 _SPREADING_MODES = ("balance-rr", "broadcast")
@@ -49,7 +49,7 @@ def _check_port_state(bond: str, port: str, host_tables: HostTables, is_target_s
     if is_down:
         yield RouteFault(
             "bond port down", port, f"{port}, a port of {bond}, is down: the bond has lost this link",
-            f"ip link set {port} up, or look at the cable and the switch",
+            describe_link_remedy(port, host_tables),
         )  # fmt: skip
     elif details.has_port_failed and not is_target_silent:
         state = f"gets no answer of {targets} by ARP" if targets else "the bond calls it down (mii_status)"

@@ -22,8 +22,10 @@ from sonde.design.routes.link_usability import (
     list_devices_below,
     list_devices_of_host_class,
 )
+from sonde.design.routes.router_advertisements import describe_advertising_routers
 from sonde.model.units import format_count_with_noun
 
+TEMPORARY_ADDRESS = "temporary address"
 _FEW_PACKETS = 32
 _FEW_GSO_BYTES = 16384
 _FEW_GSO_SEGMENTS = 8
@@ -249,10 +251,11 @@ def find_device_faults(device_name: str, host_tables: HostTables) -> Iterator[Ro
     for address, devices in host_tables.address_devices.items():
         if device_name in devices and host_tables.address_details.get(address, AddressDetails()).is_temporary:
             yield RouteFault(
-                "temporary address", f"{device_name}: {address}",
+                TEMPORARY_ADDRESS, f"{device_name}: {address}",
                 f"the kernel made up {address} for a while (temporary), and prefers it as source: exports and lists of"
                 " this host's address do not match it",
-                f"sysctl -w net.ipv6.conf.{device_name}.use_tempaddr=0; ip addr del {address} dev {device_name}",
+                f"sysctl -w net.ipv6.conf.{device_name}.use_tempaddr=0; ip addr del {address} dev {device_name}"
+                + describe_advertising_routers(device_name, host_tables),
             )  # fmt: skip
     yield from find_counter_faults(device_name, host_tables)
     yield from _check_kind(device_name, details)

@@ -16,6 +16,7 @@ from sonde.design.routes.host_tables import LOOPBACK, HostTables
 from sonde.design.routes.host_view import HostView
 from sonde.design.routes.kernel_lookup import find_table_route
 from sonde.design.routes.link_usability import (
+    describe_link_remedy,
     find_holding_device,
     has_route_through_fabric,
     has_usable_link,
@@ -80,7 +81,7 @@ def _check_interface_state(host_view: HostView, host_tables: HostTables, routes_
     elif host_tables.links[device] == "down" and not is_bond_without_ports(device, host_tables):
         yield RouteFault(
             "interface down", device, f"{device} is down: nothing reaches {side.network}",
-            f"ip link set {device} up, or look at the cable{routes_remedy}",
+            f"{describe_link_remedy(device, host_tables)}{routes_remedy}",
         )  # fmt: skip
 
 

@@ -33,7 +33,7 @@ from sonde.design.routes.check_settings import (
 from sonde.design.routes.fabric import Fabric, FabricRouter
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables
-from sonde.design.routes.link_usability import is_device_up, list_bond_ports, list_devices_below
+from sonde.design.routes.link_usability import describe_link_remedy, is_device_up, list_bond_ports, list_devices_below
 from sonde.design.routes.moved_ports import (
     describe_child_creation,
     describe_moved_ports_of_routers,
@@ -230,7 +230,7 @@ def _check_interfaces(
             name_remedy = describe_child_creation(device, host_tables) or "look at the driver and its name"
             yield RouteFault(
                 f"interface {state}", device, f"{device} is {state}: this router carries nothing",
-                name_remedy if is_missing else f"ip link set {device} up, or look at the cable",
+                name_remedy if is_missing else describe_link_remedy(device, host_tables),
             )  # fmt: skip
     for device in devices:
         yield from find_device_faults(device, host_tables)

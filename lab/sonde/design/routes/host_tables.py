@@ -99,17 +99,16 @@ class ObservedNeighbor:
 class LinkDetails:
     """More about one device: the bond, bridge or VRF that it is a port of, its queueing discipline and the length of
     its queue in packets, its link address, whether it uses ARP, whether a program switched it off (protodown), whether
-    it is a port of a bond, whether it sends multicast packets, and how many bytes and segments the kernel hands to it
-    at a time (GSO; None: unknown). `parent` is the device below a VLAN, `vlan` its number (None: unknown) and
-    `vlan_protocol` its kind of tag ("": unknown). `aggregator` is the number of the links that a bond uses by LACP, or
-    of those that a port belongs to (None: unknown or without LACP). `lacp_partner` is the link address of the switch
-    that a bond agreed with ("": unknown). `has_port_failed` says that the bond calls its port down (MII). `kind` is the
-    kernel's kind of a virtual device ("bond", "dummy"; "": unknown), `bond_mode` the mode of a bond and
-    `watches_ports` whether it looks for dead ports (None: unknown), `partition_key` the key of an IPoIB device and
-    `link_failures` how often a bond has lost the link of its port (None: unknown). `bond_options` are options of a
-    bond by the names of `ip -d link`, `lacp_state` the bits of a port's state in LACP (None: unknown), and `counters`
-    packets and errors by the names of the kernel, as rx_packets and tx_carrier_errors (`ip -s`). `permanent_address` is
-    the link address that its maker gave it ("": unknown, or the one in use)."""
+    it is a port of a bond, whether it sends multicast, and the most bytes and segments of a packet that it is given
+    (GSO; None: unknown). `parent` is the device below a VLAN, `vlan` its number and `vlan_protocol` its kind of tag.
+    `aggregator` is the number of the links that a bond uses by LACP, or of those that a port belongs to (None: unknown
+    or without LACP). `lacp_partner` is the link address of the switch that a bond agreed with ("": unknown).
+    `has_port_failed`: the bond calls its port down (MII). `kind` is the kind of a virtual device ("": unknown),
+    `bond_mode` the mode of a bond and `watches_ports` whether it looks for dead ports (None: unknown), `partition_key`
+    the key of an IPoIB device and `link_failures` how often a bond has lost the link of the port (None: unknown).
+    `bond_options` are options of a bond by the names of `ip -d link`, `lacp_state` the bits of a port's state in LACP
+    (None: unknown), and `counters` packets and errors by the names of the kernel (`ip -s`). `permanent_address` is the
+    link address of its maker ("": unknown, or the one in use); `lacks_carrier`: it is up, but its port has no link."""
 
     master: str = ""
     queue: str = ""
@@ -136,6 +135,7 @@ class LinkDetails:
     lacp_state: int | None = None
     counters: Mapping[str, int] = field(default_factory=dict)
     permanent_address: str = ""
+    lacks_carrier: bool = False
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ class HostTables:
     lnet_peers: tuple[LnetPeer, ...] | None = None
     lnet_globals: Mapping[str, str] | None = None  # settings of LNet as a whole
     lnet_module_options: Mapping[tuple[str, str, str], str] = field(default_factory=dict)  # by file, module and name
-    lnet_buffers: Mapping[tuple[str, str], int] | None = None  # numbers of each pool of a router, by pool and name
+    lnet_buffers: Mapping[tuple[str, str], int] | None = None  # of a router, by pool and name
     is_lnet_routing: bool | None = None  # whether LNet forwards messages of other hosts
     lnet_policies: tuple[LnetPolicy, ...] = ()  # for the choice of NIs and gateways (UDSP)
     lnet_extras: tuple[str, ...] = ()  # members of an LNet export that no check reads

@@ -136,6 +136,7 @@ def _make_link_details(json_row: Mapping[str, Any]) -> LinkDetails:
         bool(json_row.get("protodown")),
         "SLAVE" in json_row.get("flags", ()),
         "MULTICAST" in json_row.get("flags", ("MULTICAST",)),
+        lacks_carrier={"UP", "NO-CARRIER"} <= {*json_row.get("flags", ())},
         permanent_address=str(json_row.get("permaddr", "")),
         gso_bytes=_find_number(json_row, "gso_max_size"),
         gso_segments=_find_number(json_row, "gso_max_segs"),

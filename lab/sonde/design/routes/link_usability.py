@@ -5,6 +5,7 @@ them, and what follows from that is not reported as another fault."""
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Collection, Iterator
 
 from sonde.design.routes.fabric import is_address_in_ranges
@@ -44,6 +45,32 @@ def is_bond_without_ports(device_name: str, host_tables: HostTables) -> bool:
 def is_device_up(device_name: str, host_tables: HostTables) -> bool:
     """Whether a device exists and is up, or no state of a device is known."""
     return not host_tables.links or host_tables.links.get(device_name) == "up"
+
+
+def describe_link_remedy(device_name: str, host_tables: HostTables) -> str:
+    """What to do about a device that is down; one without carrier is up already. Other ports of this name with a link
+    and without an address may have its cable."""
+    details = host_tables.link_details.get(device_name)
+    if details is None or not details.lacks_carrier:
+        return f"ip link set {device_name} up, or look at the cable"
+    addressed = {
+        device
+        for address, devices in host_tables.address_devices.items()
+        if not ipaddress.ip_address(address).is_link_local
+        for device in devices
+    }
+    base_name = re.sub(r"\d+", "0", device_name)
+    others = [
+        other
+        for other, other_details in host_tables.link_details.items()
+        if re.sub(r"\d+", "0", other) == base_name and host_tables.links.get(other) == "up"
+        and not other_details.master and other not in addressed and other != device_name
+    ]  # fmt: skip
+    guess = f"; {', '.join(others)} has a link and no address, the cable may be there" if others else ""
+    return (
+        f"look at the cable, the transceiver and the port of the switch: {device_name} is switched on, but has no"
+        f" carrier{guess}"
+    )
 
 
 def has_usable_link(host_view: HostView, host_tables: HostTables) -> bool:

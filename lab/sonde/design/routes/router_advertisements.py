@@ -6,7 +6,7 @@ Source: RFC 4861, section 4.6.2, RFC 4862, section 5.5, and ip-sysctl.rst of Lin
 
 from __future__ import annotations
 
-from sonde.design.routes.host_tables import AddressDetails, ObservedRoute, find_ip_version
+from sonde.design.routes.host_tables import AddressDetails, HostTables, ObservedRoute, find_ip_version
 
 # The prefix of addresses that hosts make of advertised prefixes; DHCPv6 leases are of single addresses.
 _ADVERTISED_LENGTH = "64"
@@ -45,6 +45,24 @@ def describe_mtu_remedy(device: str, network_mtu: int) -> str:
         f" sysctl -w {_get_setting_name(device, 'accept_ra_mtu')}=0; then sysctl -w"
         f" {_get_setting_name(device, 'mtu')}={network_mtu}"
     )
+
+
+def describe_advertising_routers(device: str, host_tables: HostTables) -> str:
+    """The routers whose advertisements gave a device default routes, with the other addresses of their link address:
+    the end of a remedy; "" where no such route is known."""
+    gateways = {
+        hop.via
+        for route in host_tables.routes or ()
+        for hop in route.hops
+        if route.destination == "default" and hop.device == device and "expires" in dict(route.attributes)
+    }
+    if not gateways:
+        return ""
+    neighbors = [each for each in host_tables.all_neighbors if each.device == device and each.link_address]
+    link_addresses = {each.link_address for each in neighbors if each.address in gateways}
+    planned = sorted({each.address for each in neighbors if each.link_address in link_addresses} - gateways)
+    names = ", ".join(sorted(gateways)) + (f" ({', '.join(planned)})" if planned else "")
+    return f"; router advertisements come from {names}: stop them there, or leave the prefix out"
 
 
 def _get_setting_name(device: str, setting: str) -> str:

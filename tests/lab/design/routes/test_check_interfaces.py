@@ -83,3 +83,21 @@ def test_longer_prefix_is_reported_by_family(tmp_path: Path) -> None:
     assert [fault.location for fault in faults if fault.kind == "hosts out of reach"] == [
         "10.160.0.1/24", "fd00:160::1/120"
     ]  # fmt: skip
+
+
+def test_interface_without_carrier_is_not_switched_on_again(tmp_path: Path) -> None:
+    outputs = print_server_outputs("bond0")
+    bond = "5: bond0: <BROADCAST,MULTICAST,MASTER,UP,LOWER_UP> mtu 9000 qdisc noqueue state UP"
+    assert bond in outputs["addr"]
+    ports = outputs["addr"][outputs["addr"].index("3: eth2") : outputs["addr"].index("5: bond0")]
+    alone = "5: bond0: <NO-CARRIER,BROADCAST,MULTICAST,UP> mtu 9000 qdisc mq state DOWN"
+    spare = "6: bond1: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 9000 qdisc mq state UP qlen 1000\n"
+    outputs["addr"] = outputs["addr"].replace(ports, "").replace(bond, alone) + spare
+    (fault,) = [fault for fault in check_outputs(tmp_path, outputs).faults if fault.kind == "interface down"]
+    assert fault.remedy.startswith(
+        "look at the cable, the transceiver and the port of the switch: bond0 is switched on, but has no carrier;"
+        " bond1 has a link and no address, the cable may be there"
+    )
+    switched_off = outputs["addr"].replace("<NO-CARRIER,BROADCAST,MULTICAST,UP>", "<BROADCAST,MULTICAST>")
+    faults = check_outputs(tmp_path, outputs | {"addr": switched_off}).faults
+    assert [fault.remedy.startswith("ip link set bond0 up") for fault in faults if fault.kind == "interface down"]

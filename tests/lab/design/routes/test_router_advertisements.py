@@ -58,3 +58,19 @@ def test_small_mtu_of_routes_alone_is_reported(tmp_path: Path) -> None:
     outputs["route6"] = outputs["route6"].replace("mtu 9000", "mtu 1500")
     outputs["sysctl"] += "net.ipv6.conf.bond0.mtu = 9000\n"
     assert {fault.kind for fault in check_outputs(tmp_path, outputs).faults} == {"MTU too small"}
+
+
+def test_router_that_advertises_a_temporary_address_is_reported(tmp_path: Path) -> None:
+    outputs = print_server_outputs()
+    temporary = "    inet6 fd00:160::8d3c:51ff:2b07:9e14/64 scope global temporary dynamic\n"
+    outputs["addr"] = outputs["addr"].replace(LINK_LOCAL, temporary + LINK_LOCAL)
+    outputs["route6"] += "default via fe80::2 dev bond0 proto ra metric 1024 expires 1795sec pref medium\n"
+    outputs["neigh"] = "".join(
+        f"{address} dev bond0 lladdr {link_address} REACHABLE\n"
+        for address, link_address in (("fe80::2", "02:00:00:00:08:02"), ("fd00:160::f002", "02:00:00:00:08:02"),
+                                      ("fd00:160::f001", "02:00:00:00:08:01"))
+    )  # fmt: skip
+    (fault,) = [fault for fault in check_outputs(tmp_path, outputs).faults if fault.kind == "temporary address"]
+    assert fault.remedy.endswith(
+        "; router advertisements come from fe80::2 (fd00:160::f002): stop them there, or leave the prefix out"
+    )

@@ -7,7 +7,7 @@ Source: Linux Documentation/networking/statistics.rst.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.faults import RouteFault
@@ -16,6 +16,10 @@ from sonde.design.routes.host_tables import HostTables
 # Errors count from this number on, and from this fraction of all packets on: TCP notices one lost packet of 100,000.
 _MIN_ERRORS = 1000
 _MIN_ERROR_FRACTION = 1e-5
+# Drops have harmless reasons too (frames of unknown protocols, short bursts), so only a large fraction of many packets
+# counts.
+_MIN_PACKETS = 1_000_000
+_MIN_DROPPED_SENT, _MIN_DROPPED_RECEIVED = 0.01, 0.1
 
 
 def find_counter_faults(device_name: str, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
@@ -50,6 +54,7 @@ def find_counter_faults(device_name: str, host_tables: HostTables) -> Iterator[R
             f"{carrier} of {sent} packets were not sent because {device_name} had no carrier (tx carrier errors)",
             "look at the cable, the transceiver and the port of the switch (ethtool -S, ethtool -m)",
         )  # fmt: skip
+    yield from _check_drops(device_name, counters)
     collisions = max(
         *(counters.get(f"tx_{name}", 0) for name in ("collisions", "collsns")), counters.get("collisions", 0)
     )
@@ -58,6 +63,27 @@ def find_counter_faults(device_name: str, host_tables: HostTables) -> Iterator[R
             "half duplex", device_name,
             f"{device_name} has met {collisions} collisions: it sends and receives in turn (half duplex)",
             f"let both ends negotiate: ethtool -s {device_name} autoneg on, and the same on the switch",
+        )  # fmt: skip
+
+
+def _check_drops(device_name: str, counters: Mapping[str, int]) -> Iterator[RouteFault]:
+    """Packets that the kernel dropped before it sent them, or after it received them."""
+    sent, received = counters.get("tx_packets", 0), counters.get("rx_packets", 0)
+    unsent, ignored = counters.get("tx_dropped", 0), counters.get("rx_dropped", 0)
+    if sent + unsent >= _MIN_PACKETS and unsent >= _MIN_DROPPED_SENT * (sent + unsent):
+        yield RouteFault(
+            "packets not sent", device_name,
+            f"{unsent} of {sent + unsent} packets were dropped before {device_name} sent them (tx dropped), for one of"
+            " several reasons: a full queue, a queueing discipline, a firewall or the driver",
+            f"tc -s qdisc show dev {device_name}, then ethtool -S {device_name}",
+        )  # fmt: skip
+    if received >= _MIN_PACKETS and ignored >= _MIN_DROPPED_RECEIVED * received:
+        yield RouteFault(
+            "received packets dropped", device_name,
+            f"the kernel dropped {ignored} of {received} packets that {device_name} received (rx dropped), for one of"
+            " several reasons: a full backlog, little memory, a VLAN or protocol that it does not know",
+            f"look at /proc/net/softnet_stat and ethtool -S {device_name}, and at what arrives (tcpdump -i"
+            f" {device_name})",
         )  # fmt: skip
 
 

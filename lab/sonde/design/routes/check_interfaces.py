@@ -227,6 +227,13 @@ def find_device_faults(device_name: str, host_tables: HostTables) -> Iterator[Ro
             f"the queueing discipline of {device_name} is {details.queue}, which delays, drops or limits packets",
             f"tc qdisc del dev {device_name} root",
         )  # fmt: skip
+    if details.queue == "noqueue" and "ring TX" in host_tables.adapters.get(device_name, {}):
+        yield RouteFault(
+            "interface slowed down", device_name,
+            f"{device_name} has no queue (noqueue), which is for virtual devices: the kernel drops each packet that"
+            " the rings of the adapter have no room for",
+            f"tc qdisc del dev {device_name} root",
+        )  # fmt: skip
     if details.queue_length is not None and 0 < details.queue_length < _FEW_PACKETS:
         yield RouteFault(
             "short queue", device_name,

@@ -199,3 +199,14 @@ def test_values_of_ethtool_are_read_by_device() -> None:
     assert "feature tx-checksum-ipv4" not in values
     assert values["link Supported link modes"] == "10000baseT/Full 100000baseCR4/Full"
     assert [port.adapter for port in parse_host_tables(IBSTAT, "ibstat").infiniband_ports] == ["mlx5_0", "mlx5_1"]
+
+
+def test_adapter_without_a_queue_is_reported(tmp_path: Path) -> None:
+    outputs = print_server_outputs() | {"ethtool": ETHTOOL}
+    without_queue = outputs["addr"].replace("qdisc mq master bond0", "qdisc noqueue master bond0", 1)
+    assert without_queue != outputs["addr"]
+    (fault,) = check_outputs(tmp_path / "port", outputs | {"addr": without_queue}).faults
+    assert (fault.kind, fault.location) == ("interface slowed down", "eth2")
+    assert fault.problem.startswith("eth2 has no queue (noqueue), which is for virtual devices")
+    assert "noqueue" in outputs["addr"]
+    assert check_outputs(tmp_path / "bond", outputs).faults == ()

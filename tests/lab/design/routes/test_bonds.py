@@ -47,6 +47,7 @@ def set_counters(**counters: int) -> Callable[[dict[str, dict[str, Any]]], objec
 def test_healthy_bond_has_no_fault(tmp_path: Path) -> None:
     assert check_links(tmp_path / "silent", lambda links: None) == ()
     assert check_links(tmp_path / "some", set_counters(rx_errors=40, rx_over_errors=5000, tx_carrier_errors=9)) == ()
+    assert check_links(tmp_path / "drops", set_counters(rx_dropped=50_000_000, tx_dropped=2_000_000)) == ()
 
 
 @pytest.mark.parametrize(
@@ -63,6 +64,8 @@ def test_healthy_bond_has_no_fault(tmp_path: Path) -> None:
         (set_counters(rx_errors=450_000), "packets arrive broken", "eth3", "450000 of 1000000000 packets"),
         (set_counters(rx_errors=90_000, rx_missed_errors=90_000), "packets dropped early", "eth3", "ring of eth3"),
         (set_counters(tx_carrier_errors=90_000), "packets not sent", "eth3", "no carrier"),
+        (set_counters(tx_dropped=12_000_000), "packets not sent", "eth3", "(tx dropped), for one of several reasons"),
+        (set_counters(rx_dropped=150_000_000), "received packets dropped", "eth3", "150000000 of 1000000000 packets"),
         (set_counters(tx_collisions=90_000), "half duplex", "eth3", "90000 collisions"),
     ],
 )  # fmt: skip

@@ -12,6 +12,7 @@ from sonde.design.routes.check_absent_settings import find_absent_settings
 from sonde.design.routes.check_host_firewall import (
     FIREWALL_OF_HOST,
     find_host_firewall_faults,
+    list_addresses_by_device,
     list_observed_devices,
 )
 from sonde.design.routes.check_interface_profiles import find_profile_faults
@@ -179,7 +180,8 @@ def _check_interface_profiles(
     """The files of interfaces of a host, of those given as live where there are no others."""
     devices = list_observed_devices(system, host_or_class, host_tables)
     profiles = (configured_tables or host_tables).interface_profiles
-    faults, comparisons = split_faults_and_comparisons(find_profile_faults(profiles, devices, host_tables))
+    addresses = list_addresses_by_device(system, host_or_class, host_tables)
+    faults, comparisons = split_faults_and_comparisons(find_profile_faults(profiles, devices, host_tables, addresses))
     return RouteCheck(host_or_class, faults, (), comparisons)
 
 

@@ -133,6 +133,22 @@ def list_observed_devices(system: System, host_or_class: str, host_tables: HostT
     )
 
 
+def list_addresses_by_device(system: System, host_or_class: str, host_tables: HostTables) -> dict[str, list[str]]:
+    """The planned addresses of a host with prefix, by device; none where neither the name nor an address tells which
+    host of a class it is."""
+    host = _find_host(system, host_or_class, host_tables)
+    observed = {address.partition("/")[0] for address in host_tables.addresses or ()}
+    addresses = system.find_addresses(host) if host else ()
+    if host != host_or_class and not observed & {each.address for each in addresses}:
+        return {}
+    by_device: dict[str, list[str]] = {}
+    for each in addresses:
+        if each.address and each.prefix is not None:
+            device = find_device(each.address, each.device, host_tables)
+            by_device.setdefault(device, []).append(f"{each.address}/{each.prefix}")
+    return by_device
+
+
 def _make_packet(connection: ServiceConnection, host_tables: HostTables) -> ForwardedPacket:
     device = find_device(connection.own_address, connection.own_device, host_tables)
     if connection.is_incoming:

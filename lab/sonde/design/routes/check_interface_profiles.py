@@ -7,7 +7,8 @@ Source: systemd.network(5); nm-settings-keyfile(5), "autoconnect-priority"; sysc
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import ipaddress
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from sonde.design.checked_items import CheckedItem
@@ -20,10 +21,13 @@ _FIXED_INFINIBAND_CHARACTERS = 23
 
 
 def find_profile_faults(
-    profiles: Sequence[InterfaceProfile], planned_devices: Collection[str], host_tables: HostTables
+    profiles: Sequence[InterfaceProfile],
+    planned_devices: Collection[str],
+    host_tables: HostTables,
+    planned_addresses: Mapping[str, Sequence[str]],
 ) -> Iterator[RouteFault | CheckedItem]:
     """Faults of the files for the planned devices of a host, and for the ports of bonds and the devices below these;
-    `host_tables` hold the link addresses."""
+    `host_tables` hold the link addresses. `planned_addresses` are those of the host by device, with prefix."""
     devices = dict.fromkeys(planned_devices)
     for device, details in host_tables.link_details.items():
         if details.is_bond_port and details.master in devices:
@@ -37,6 +41,9 @@ def find_profile_faults(
         for profile in candidates:
             yield from _check_link_address(profile, device, host_tables)
         yield from _check_competition(device, candidates)
+        with_addresses = [profile for profile in candidates if profile.addresses]
+        if len(with_addresses) == 1:
+            yield from _check_addresses(with_addresses[0], device, planned_addresses.get(device, ()))
 
 
 def _check_link_address(
@@ -67,6 +74,27 @@ def _check_link_address(
         " and routes",
         f"write {profile.address_option}={observed}, or remove the line",
     )  # fmt: skip
+
+
+def _check_addresses(
+    profile: InterfaceProfile, device: str, planned_addresses: Sequence[str]
+) -> Iterator[RouteFault | CheckedItem]:
+    """The only file of a device that sets addresses of an IP version, but not the planned one, or another prefix."""
+    for planned in map(ipaddress.ip_interface, planned_addresses):
+        interfaces = {text: ipaddress.ip_interface(text) for text in profile.addresses if text != "dhcp"}
+        written = [text for text, interface in interfaces.items() if interface.version == planned.version]
+        if not written:
+            continue
+        yield CheckedItem("the address in a file of an interface", f"{profile.origin}, {planned}")
+        same = next((text for text in written if interfaces[text].ip == planned.ip), None)
+        if same is not None and ("/" not in same or interfaces[same] == planned):
+            continue
+        effect = f"{device} has {same or written[0]} after the next start, not {planned} as in the system file"
+        lost = "it then looks for other hosts on its link" if same else "no host and no router finds it there"
+        yield RouteFault(
+            "another prefix in a file" if same else "another address in a file", f"{profile.origin}, {device}",
+            f"{effect}: {lost}", f"write {planned} in {profile.origin}",
+        )  # fmt: skip
 
 
 def _get_permanent_address(details: LinkDetails) -> str:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 class InterfaceProfile:
     """One configuration file of an interface: the program that reads it, the device or the pattern of devices (""
     where it names none), the option with the link address that the device must have, and that address ("": any),
-    whether it is applied at the start, whether it gives the device another link address, and whether it sets
-    addresses of IPv4 and IPv6."""
+    whether it is applied at the start, whether it gives the device another link address, and the addresses that it
+    sets, with prefix ("dhcp": one by DHCP)."""
 
     origin: str
     manager: str
@@ -20,5 +20,10 @@ class InterfaceProfile:
     link_address: str = ""
     is_started: bool = True
     has_other_link_address: bool = False
-    versions: tuple[int, ...] = ()
+    addresses: tuple[str, ...] = ()
     priority: int = 0
+
+    @property
+    def versions(self) -> tuple[int, ...]:
+        """The IP versions of its addresses; DHCP counts as IPv4."""
+        return tuple(sorted({6 if ":" in address else 4 for address in self.addresses}))

@@ -4,7 +4,9 @@ and files of systemd-networkd."""
 
 from __future__ import annotations
 
+import ipaddress
 import re
+from collections.abc import Iterator, Mapping, Sequence
 
 from sonde.design.routes.configuration_reader import iterate_ini_sections
 from sonde.design.routes.interface_profile import InterfaceProfile
@@ -25,7 +27,13 @@ def read_interface_profile(file_text: str, file_name: str, file_format: str) -> 
     if file_format == "networkmanager" and "connection" in sections:
         return _read_keyfile(sections, base_name)
     if file_format == "networkd" and base_name.endswith(".network") and "Match" in sections:
-        return _read_networkd_file(sections, base_name)
+        addresses = [
+            value
+            for section, members in iterate_ini_sections(file_text)
+            for name, value in members
+            if name == "Address" and section in ("Network", "Address")
+        ]
+        return _read_networkd_file(sections, base_name, addresses)
     return None
 
 
@@ -40,7 +48,7 @@ def _read_network_script(file_text: str, base_name: str) -> InterfaceProfile:
         _read_link_address(values.get("HWADDR", "")),
         values.get("ONBOOT", "yes").lower() not in _FALSE,
         "MACADDR" in values,
-        _list_versions("IPADDR" in values or values.get("BOOTPROTO", "").lower() == "dhcp", "IPV6ADDR" in values),
+        tuple(_list_script_addresses(values)),
     )
 
 
@@ -57,12 +65,20 @@ def _read_keyfile(sections: dict[str, dict[str, str]], base_name: str) -> Interf
         _read_link_address(link.get("mac-address", "")),
         connection.get("autoconnect", "true").lower() not in _FALSE,
         "cloned-mac-address" in link,
-        _list_versions(*("address1" in values or "addresses" in values for values in address_sections)),
+        tuple(
+            address
+            for values in address_sections
+            for name, value in values.items()
+            if re.fullmatch(r"address\d+", name)
+            for address in _list_addresses([value.partition(",")[0]])
+        ),
         int(number) if number.lstrip("-").isdigit() else 0,
     )
 
 
-def _read_networkd_file(sections: dict[str, dict[str, str]], base_name: str) -> InterfaceProfile:
+def _read_networkd_file(
+    sections: dict[str, dict[str, str]], base_name: str, networkd_addresses: Sequence[str]
+) -> InterfaceProfile:
     match = sections["Match"]
     option = next((name for name in ("MACAddress", "PermanentMACAddress") if name in match), "MACAddress")
     is_simple = set(match) <= {"Name", "MACAddress", "PermanentMACAddress"}
@@ -73,6 +89,7 @@ def _read_networkd_file(sections: dict[str, dict[str, str]], base_name: str) -> 
         option,
         _read_link_address(match.get(option, "")),
         has_other_link_address="MACAddress" in sections.get("Link", {}),
+        addresses=tuple(_list_addresses(networkd_addresses)),
     )
 
 
@@ -82,5 +99,22 @@ def _read_link_address(address_text: str) -> str:
     return address if _ADDRESS_PATTERN.fullmatch(address) else ""
 
 
-def _list_versions(has_version_4: bool, has_version_6: bool) -> tuple[int, ...]:
-    return (4,) * has_version_4 + (6,) * has_version_6
+def _list_script_addresses(values: Mapping[str, str]) -> Iterator[str]:
+    """The addresses in an ifcfg- file: IPADDR or IPADDR0, IPADDR1 … with PREFIX or NETMASK, and IPV6ADDR."""
+    if values.get("BOOTPROTO", "").lower() == "dhcp":
+        yield "dhcp"
+    for name, address in values.items():
+        if match := re.fullmatch(r"IPADDR(\d*)", name):
+            prefix = values.get(f"PREFIX{match[1]}") or values.get(f"NETMASK{match[1]}") or ""
+            yield from _list_addresses([f"{address}/{prefix}" if prefix else address])
+    yield from _list_addresses([values.get("IPV6ADDR", "")])
+
+
+def _list_addresses(texts: Sequence[str]) -> Iterator[str]:
+    """Those texts that are addresses, with the length of their prefix if they have one."""
+    for text in texts:
+        try:
+            interface = ipaddress.ip_interface(text)
+            yield interface.with_prefixlen if "/" in text else str(interface.ip)
+        except ValueError:
+            continue

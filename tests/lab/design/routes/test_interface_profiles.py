@@ -87,3 +87,39 @@ def test_files_that_compete_for_an_interface_are_reported(
 def test_files_that_do_not_compete_are_no_fault(tmp_path: Path, files: dict[str, str]) -> None:
     faults = check_server(tmp_path, files)
     assert [fault for fault in faults if fault[0] == "several files for an interface"] == []
+
+
+@pytest.mark.parametrize(("name", "text", "fault_kind", "expected_sentence"), [
+    ("ifcfg-bond0", SCRIPT.format("bond0") + ADDRESS.replace(".0.1", ".0.11"), "another address in a file",
+     "bond0 has 10.160.0.11/20 after the next start, not 10.160.0.1/20"),
+    ("ifcfg-bond0", SCRIPT.format("bond0") + "IPADDR0=10.160.0.1\nNETMASK0=255.255.255.0\n", "another prefix in a file",
+     "bond0 has 10.160.0.1/24 after the next start, not 10.160.0.1/20"),
+    ("ifcfg-bond0", SCRIPT.format("bond0") + ADDRESS + "IPV6ADDR=fd00:160::2/64\n", "another address in a file",
+     "bond0 has fd00:160::2/64 after the next start, not fd00:160::1/64"),
+    ("bond0.nmconnection", KEYFILE.format("a", "", "address1=10.160.0.2/20,10.160.0.9"), "another address in a file",
+     "bond0 has 10.160.0.2/20 after"),
+    ("50-bond0.network", NETWORK.format("Name=bond0") + "Address=10.160.0.2/20\nAddress=fd00:160::1/64\n",
+     "another address in a file", "bond0 has 10.160.0.2/20 after"),
+])  # fmt: skip
+def test_file_with_another_address_is_reported(
+    tmp_path: Path, name: str, text: str, fault_kind: str, expected_sentence: str
+) -> None:
+    (fault,) = check_server(tmp_path, {name: text})
+    assert fault[:2] == (fault_kind, f"{name}, bond0")
+    assert expected_sentence in fault[2]
+
+
+@pytest.mark.parametrize(("name", "text"), [
+    ("ifcfg-bond0", SCRIPT.format("bond0") + ADDRESS + "IPADDR1=10.9.0.1\nPREFIX1=16\nIPV6ADDR=fd00:160:0::1/64\n"),
+    ("ifcfg-bond0", SCRIPT.format("bond0") + "IPADDR=10.160.0.1\n"),
+    ("ifcfg-mgmt", SCRIPT.format("mgmt") + ADDRESS.replace(".0.1", ".0.11")),
+    ("bond0.nmconnection", KEYFILE.format("a", "", "address1=10.9.0.1/16\naddress2=10.160.0.1/20")),
+    ("50-bond0.network", NETWORK.format("Name=bond0") + "Address=10.9.0.1/16\n\n[Address]\nAddress=10.160.0.1/20\n"),
+])  # fmt: skip
+def test_file_with_the_planned_address_is_no_fault(tmp_path: Path, name: str, text: str) -> None:
+    assert check_server(tmp_path, {name: text}) == []
+
+
+def test_file_of_an_unnamed_member_of_a_class_is_not_compared(tmp_path: Path) -> None:
+    text = SCRIPT.format("bond0") + ADDRESS.replace(".0.1", ".0.3")
+    assert check_outputs(tmp_path, {"ifcfg-bond0": text}, "stores").faults == ()

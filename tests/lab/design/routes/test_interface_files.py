@@ -123,5 +123,5 @@ def test_file_that_brings_back_a_missing_route_is_reported(tmp_path: Path) -> No
 def test_lnet_files_do_not_concern_options_of_ip(tmp_path: Path) -> None:
     outputs = print_server_outputs()
     alone = check_outputs(tmp_path / "ip", outputs).not_compared
-    beside = check_outputs(tmp_path / "both", outputs | {"lnet": LNET_EXPORT, "lnet.conf": ROUTES.format("[1-2]")})
-    assert beside.not_compared == alone
+    both = check_outputs(tmp_path / "both", outputs | {"lnet": LNET_EXPORT, "lnet.conf": ROUTES.format("[1-2]")})
+    assert both.not_compared == alone

@@ -137,7 +137,7 @@ def test_router_buffers_that_were_used_up_are_reported(tmp_path: Path) -> None:
     assert fault.problem.startswith("since LNet was started")
 
 
-def test_buffers_beside_the_name_of_a_partition_are_read(tmp_path: Path) -> None:
+def test_pools_next_to_their_partition_are_read(tmp_path: Path) -> None:
     pools = "    - cpt[1]:\n      small:\n          nbuffers: 512\n          mincredits: -300\n"
     export = ROUTER_EXPORT.replace("routing:\n", f"routing:\n{pools}")
     (fault,) = check_outputs(tmp_path, {"lnet": export}, "lnet1").faults

@@ -16,6 +16,7 @@ from sonde.design.routes.lnet_records import LnetInterface, LnetPeer, LnetPolicy
 from sonde.design.routes.security_policies import SecurityPolicy
 
 Item = TypeVar("Item")
+Key = TypeVar("Key")
 # Kinds of routes and actions of rules that drop packets.
 DISCARDING_KINDS = ("blackhole", "unreachable", "prohibit")
 # Operational states (RFC 2863) of a link that carries nothing.
@@ -331,13 +332,11 @@ def _join_routes(
 
 
 def _merge_mappings(
-    first_mapping: Mapping[str, str] | None, second_mapping: Mapping[str, str] | None
-) -> Mapping[str, str] | None:
-    return (
-        None
-        if first_mapping is None and second_mapping is None
-        else {**(first_mapping or {}), **(second_mapping or {})}
-    )
+    first_mapping: Mapping[Key, Item] | None, second_mapping: Mapping[Key, Item] | None
+) -> Mapping[Key, Item] | None:
+    if first_mapping is None and second_mapping is None:
+        return None
+    return {**(first_mapping or {}), **(second_mapping or {})}
 
 
 def get_routing_table_name(table_text: str) -> str:

@@ -20,7 +20,7 @@ from sonde.diagnose.library import find_diagnosis_experiment
 from sonde.diagnose.modeled_truth import ModeledTruth
 from sonde.diagnose.network_streams import LOSSES_EXPERIMENT
 from sonde.diagnose.noise import NoiseModel
-from sonde.diagnose.predictions import Prediction, count_strengths, predict_messages
+from sonde.diagnose.predictions import STRENGTH_STEP, Prediction, count_strengths, predict_messages
 from sonde.diagnose.simulation import Simulator
 from sonde.diagnose.stated_results import parse_stated_result
 from sonde.model.errors import UserError
@@ -43,7 +43,7 @@ def predict_hidden_effect(hypothesis: Hypothesis) -> Prediction:
 def test_slow_link_shows_in_a_stream_where_storage_hides_it(hypotheses: dict[str, Hypothesis]) -> None:
     hypothesis = hypotheses["slow-link"]
     mean, sd = predict_fault_in_contrast(hypothesis, STREAM, predict_hidden_effect(hypothesis)).rates["ratio"]
-    assert mean[[0, 3, -1]] == pytest.approx([-math.log(2), -math.log(4), -math.log(15)])
+    assert mean[[0, STRENGTH_STEP, -1]] == pytest.approx([-math.log(2), -math.log(4), -math.log(15)])
     assert np.all(sd < 0.3)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterator, Sequence
 
+from sonde.design.routes.check_neighbors import UNANSWERED_STATES
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables, find_ip_version
 from sonde.design.routes.link_usability import list_bond_ports, list_devices_below
@@ -17,7 +18,6 @@ from sonde.design.routes.link_usability import list_bond_ports, list_devices_bel
 MANY_LINK_FAILURES = 10
 SILENT_TARGET = "bond asks a silent address"
 _ANSWERING_STATES = ("reachable", "stale", "delay", "probe")
-_UNANSWERED_STATES = ("failed", "incomplete")
 
 
 def list_arp_targets(bond: str, host_tables: HostTables) -> tuple[str, ...]:
@@ -73,7 +73,7 @@ def _explain_silence(bond: str, target: str, host_tables: HostTables) -> str:
     states = {neighbor.state for neighbor in host_tables.all_neighbors if neighbor.address == target}
     if states & {*_ANSWERING_STATES}:
         return ""
-    if states & {*_UNANSWERED_STATES}:
+    if states & {*UNANSWERED_STATES}:
         return f"{target} does not answer (neighbor {min(states)})"
     if target in host_tables.planned_addresses or not host_tables.planned_addresses:
         return ""

@@ -16,7 +16,7 @@ from sonde.model.units import format_count_with_noun
 
 FIXED_NEIGHBOR = "fixed neighbor"
 WRONG_LINK_ADDRESS = "wrong link address"
-_UNANSWERED_STATES = ("failed", "incomplete")
+UNANSWERED_STATES = ("failed", "incomplete")
 _FIXED_STATES = ("permanent", "noarp")
 # How many fixed entries are written out.
 _MAX_LISTED_ENTRIES = 3
@@ -30,7 +30,7 @@ def find_gateway_faults(host_view: HostView, host_tables: HostTables) -> Iterato
     for neighbor in entries:
         router = names[neighbor.address]
         yield CheckedItem("the link address of a router", neighbor.address)
-        if neighbor.state in _UNANSWERED_STATES:
+        if neighbor.state in UNANSWERED_STATES:
             yield RouteFault(
                 "router does not answer", neighbor.address,
                 f"{router} ({neighbor.address}) does not answer on {neighbor.device} (neighbor {neighbor.state}):"
@@ -69,7 +69,7 @@ def find_neighbor_faults_of_router(
         entries = [
             neighbor
             for neighbor in host_tables.neighbors or ()
-            if neighbor.address in names and neighbor.state not in _UNANSWERED_STATES
+            if neighbor.address in names and neighbor.state not in UNANSWERED_STATES
         ]
         if not entries:
             continue
@@ -97,7 +97,7 @@ def _describe_wrong_devices(
     """One fault for all neighbors that answered on one other interface."""
     by_device: dict[str, list[ObservedNeighbor]] = {}
     for entry in neighbor_entries:
-        if entry.state not in _UNANSWERED_STATES:
+        if entry.state not in UNANSWERED_STATES:
             by_device.setdefault(entry.device, []).append(entry)
     for other_device, displaced in by_device.items():
         written = [f"{name_by_address[each.address]} ({each.address})" for each in displaced[:_MAX_LISTED_ENTRIES]]
@@ -148,7 +148,7 @@ def _find_shared_link_addresses(
                 f" this host, {neighbor.link_address}: packets to it do not leave the host",
                 f"look for proxy ARP and copied addresses, then ip neigh del {neighbor.address} dev {neighbor.device}",
             )  # fmt: skip
-        if link_address and not link_address.strip("0:") and neighbor.state not in _UNANSWERED_STATES:
+        if link_address and not link_address.strip("0:") and neighbor.state not in UNANSWERED_STATES:
             yield RouteFault(
                 "no link address", neighbor.address,
                 f"the entry of {name_by_address[neighbor.address]} ({neighbor.address}) on {neighbor.device} has the"
@@ -156,7 +156,7 @@ def _find_shared_link_addresses(
                 f" {link_address} ({neighbor.state}): packets to it reach no machine",
                 f"ip neigh del {neighbor.address} dev {neighbor.device}, and look for what set it",
             )  # fmt: skip
-        elif link_address and neighbor.state not in _UNANSWERED_STATES:
+        elif link_address and neighbor.state not in UNANSWERED_STATES:
             by_link_address.setdefault(link_address, {})[neighbor.address] = name_by_address[neighbor.address]
     for link_address, owners in by_link_address.items():
         if len(set(owners.values())) > 1:
@@ -180,7 +180,7 @@ def compare_link_addresses(host_tables: HostTables, other_tables: HostTables) ->
                 for device in devices
                 if device in owner.link_details and owner.link_details[device].link_address
             }
-            if not link_addresses or not neighbor.link_address or neighbor.state in _UNANSWERED_STATES:
+            if not link_addresses or not neighbor.link_address or neighbor.state in UNANSWERED_STATES:
                 continue
             yield CheckedItem("the link address of the other side", neighbor.address)
             if neighbor.link_address.lower() not in {each.lower() for each in link_addresses.values()}:

@@ -250,7 +250,8 @@ def _draw_cause(model: DiagnosisModel, trial_number: int, generator: np.random.G
 
 def _list_visible_strengths(model: DiagnosisModel, hypothesis: Hypothesis) -> list[float]:
     visible = model.find_visible_strengths(model.hypotheses.index(hypothesis))
-    return [share for share in _STRENGTHS if visible[int(share * (len(visible) - 1))]] or [1.0]  # from weak to strong
+    # Stronger ones are visible too, so a share between two strengths is visible where the weaker one is.
+    return [share for share in _STRENGTHS if visible[int(share * (len(visible) - 1))]] or [1.0]
 
 
 def _draw_amount(model: DiagnosisModel, hypothesis: Hypothesis, generator: np.random.Generator) -> str:

@@ -79,7 +79,7 @@ def test_storage_of_the_partner_is_sound(kind: str) -> None:
 
 
 def test_storage_on_drives_of_one_host_is_reported() -> None:
-    """The second server sees other drives with an array of its own, which does not run."""
+    """The second server sees other drives. They hold another array, which does not run."""
     faults = find_faults("xfs", observe("xfs", serves=False, prefix="35000c500b00000"))
     assert ("array not assembled", "nfs2: /dev/md/g") in faults or ("not mounted", "nfs2: proj") in faults
 

@@ -68,3 +68,31 @@ def build_lustre(segment: str = "1 MiB", separate_mgt: bool = False) -> dict[str
     if separate_mgt:
         document["targets"].append({"id": "mgt", "kind": "mgt", "file_system": "fs", "on": "mm1", "server": "mds2"})
     return document
+
+
+def describe_pair() -> dict[str, Any]:
+    """Two object servers in a pair, each with two targets on LUNs that both see, and a pair of metadata servers."""
+    return {
+        "schema": "sonde-system/2", "id": "pair",
+        "networks": [{"id": "ib", "kind": "infiniband", "addresses": ["10.0.0.0/24"], "lnet": "o2ib"}],
+        "servers": [
+            {"id": f"{role}[1-2]", "roles": roles, "failover": "pairs",
+             "interfaces": [{"network": "ib", "addresses": f"10.0.0.[{first}-{first + 1}]"}]}
+            for role, roles, first in (("mds", ["mds", "mgs"], 1), ("oss", ["oss"], 11))
+        ],
+        "enclosures": [{"id": "e", "slots": 60}], "controllers": [{"id": "c", "enclosure": "e", "rate": "4 GB/s"}],
+        "drives": [{"id": "d[0-43]", "kind": "hdd", "enclosure": "e", "capacity": "2 TB", "rate": "200 MB/s"}],
+        "raid_groups": [
+            {"id": "g[0-3]", "level": "6", "data": 8, "parity": 2, "segment": "128 KiB", "drives": "d[0-39]",
+             "controller": "c"},
+            {"id": "m", "level": "10", "data": 2, "parity": 2, "segment": "64 KiB", "drives": "d[40-43]",
+             "controller": "c"}],
+        "luns": [{"id": "olun[0-3]", "raid_group": "g[0-3]", "number": 0, "device": "/dev/mapper/ost[0-3]"},
+                 {"id": "mlun", "raid_group": "m", "number": 1, "device": "/dev/mapper/mdt0"}],
+        "targets": [
+            {"id": "mdt0", "kind": "mdt", "index": 0, "file_system": "fs", "server": "mds1", "on": "mlun"},
+            {"id": "ost[0-3]", "kind": "ost", "index": 0, "file_system": "fs", "server": "oss[1-2]",
+             "on": "olun[0-3]"}],
+        "file_systems": [{"id": "fs", "kind": "lustre"}],
+        "mounts": [{"id": "fs-mount", "file_system": "fs", "path": "/fs", "on": ["oss[1-2]"]}],
+    }  # fmt: skip

@@ -9,6 +9,7 @@ from dataclasses import replace
 from sonde.design.checked_items import CheckedItem, split_faults_and_comparisons
 from sonde.design.layout.check import check_layout
 from sonde.design.layout.check_host_pairs import compare_hosts
+from sonde.design.layout.check_map_names import correct_map_names
 from sonde.design.layout.check_partner_storage import exclude_storage_of_partners
 from sonde.design.layout.check_peer_attributes import find_attribute_differences
 from sonde.design.layout.check_shared_arrays import correct_inactive_arrays, explain_shared_arrays, find_shared_arrays
@@ -65,6 +66,7 @@ def check_hosts(
     ]
     own_faults = exclude_storage_of_partners(storage_by_host, own_faults, mount_points)
     own_faults = list(correct_inactive_arrays(storage_by_host, own_faults))
+    own_faults = correct_map_names(storage_by_host, own_faults, written)
     # a fault that a host explains by one of its devices is missing there; another host may add planned values
     results = [*(max(faults,
     key=_count_explanations) for faults in versions.values() if len(faults) == len(storage_by_host)),

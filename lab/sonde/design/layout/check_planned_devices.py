@@ -226,7 +226,7 @@ def _report_exchanged_targets(
     texts = [f"{label} is on {describe_device(observed_storage.disks[name])}" for label, name in sorted(targets)]
     return LayoutFault(
         "not as planned", ", ".join(names), f"their devices are exchanged: {' and '.join(texts)}",
-        _TARGET.cost, _TARGET.remedy, ("device",), names,
+        _TARGET.cost, _TARGET.remedy, ("device",), (*names, *sorted(disk_name for _, disk_name in targets)),
     )  # fmt: skip
 
 

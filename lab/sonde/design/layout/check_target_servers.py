@@ -13,6 +13,7 @@ from sonde.design.layout.check_planned_devices import list_planned_targets
 from sonde.design.layout.check_shared_arrays import MemberView, find_member_view
 from sonde.design.layout.device_identity import is_planned_device
 from sonde.design.layout.faults import LayoutFault
+from sonde.design.layout.live.joining import read_identity
 from sonde.design.layout.live.observations import ObservedStorage
 from sonde.design.layout.planned_roles import read_target_name
 from sonde.design.layout.written_attributes import WrittenAttribute, group_by_command
@@ -39,8 +40,10 @@ def find_server_faults(
     by_host = {host: storage_by_host[host] for host in mounted}
     members = {label: {host: view for host in mounted if (view := find_member_view(by_host, host, path))}
                for label, path in targets.items()}  # fmt: skip
+    identities = {label: {identity for host in mounted for identity in _list_identities(storage_by_host[host], path)}
+                  for label, path in targets.items()}  # fmt: skip
     visible = {
-        label: [host for host in mounted if _sees_device(storage_by_host[host], path)
+        label: [host for host in mounted if _sees_device(storage_by_host[host], path, identities[label])
                 or (host in members[label] and members[label][host].is_complete)]
         for label, path in targets.items()
     }  # fmt: skip
@@ -105,8 +108,17 @@ def _report_missing_members(label: str, host: str, view: MemberView) -> LayoutFa
     )  # fmt: skip
 
 
-def _sees_device(storage: ObservedStorage, path: str) -> bool:
-    return any(is_planned_device(storage, path, disk) for disk in storage.disks.values())
+def _list_identities(storage: ObservedStorage, path: str) -> set[str]:
+    """The identities of what a host has at a planned path."""
+    return {read_identity(disk, storage.disks) for disk in storage.disks.values()
+            if is_planned_device(storage, path, disk)} - {""}  # fmt: skip
+
+
+def _sees_device(storage: ObservedStorage, path: str, identities: set[str]) -> bool:
+    """Whether a host has the planned device, by the planned path or as a map of the LUN that another host has there."""
+    return any(is_planned_device(storage, path, disk)
+               or (disk.kind == "multipath" and read_identity(disk, storage.disks) in identities)
+               for disk in storage.disks.values())  # fmt: skip
 
 
 def _group_by_primary(written: Sequence[WrittenAttribute]) -> dict[str, list[str]]:

@@ -14,6 +14,7 @@ from sonde.design.layout.check_peer_attributes import drop_repeated_differences
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedStorage
 from sonde.design.layout.merge_adapters import join_faults_of_adapters
+from sonde.design.layout.merge_paths import SILENT_PATH, correct_faults_of_paths
 from sonde.design.layout.observe_written import list_disks_below
 
 _NOT_AS_PLANNED = "not as planned"
@@ -96,6 +97,9 @@ RULES: Sequence[CauseRule] = (
     CauseRule("no active path", _ANY, "path failed", _ANY, is_partial=True),
     CauseRule("path failed", _ANY, "one path for all", _ANY, is_partial=True),
     CauseRule("path failed", _ANY, "not optimal", _ANY, is_partial=True),
+    CauseRule("path failed", _ANY, SILENT_PATH, _ANY, is_partial=True),
+    CauseRule("path failed", _ANY, "one adapter for all disks", _ANY),
+    CauseRule("no active path", _ANY, "drive does not answer", _ANY, is_partial=True),
     CauseRule("reshape not finished", _ANY, "rebuilding", _ANY),
     CauseRule("single path", _ANY, "multipath policy", frozenset({"features"})),
     CauseRule("target with another name", _ANY, "index used twice", _ANY, is_partial=True),
@@ -103,6 +107,7 @@ RULES: Sequence[CauseRule] = (
     CauseRule("index used twice", _ANY, "one label twice", frozenset({"index"})),
     CauseRule("target with another name", _ANY, "targets differ", frozenset({"file_system"}), is_partial=True),
     CauseRule(_SHARED_DEVICE, _ANY, _NOT_AS_PLANNED, frozenset({"device"}), is_partial=True),
+    CauseRule(_NOT_AS_PLANNED, frozenset({"device"}), _NOT_AS_PLANNED, frozenset({"controller"}), is_partial=True),
     CauseRule(_NOT_AS_PLANNED, frozenset({"vdev drives"}), _NOT_AS_PLANNED, frozenset({"vdevs"})),
     CauseRule("vdev not planned", _ANY, "vdev without redundancy", _ANY),
     CauseRule("vdev not planned", _ANY, _NOT_AS_PLANNED, frozenset({"spares"})),
@@ -155,6 +160,7 @@ def merge_faults(
     remaining = drop_repeated_differences(faults_and_checked_items)
     items = [each for each in remaining if not isinstance(each, LayoutFault)]
     separate = [each for each in remaining if isinstance(each, LayoutFault)]
+    separate = correct_faults_of_paths(separate, observed_storage)
     faults = _join_equal_faults(join_faults_of_adapters(separate, observed_storage))
     maps = {path.name: disk.name for disk in observed_storage.disks.values() for path in disk.paths}
     list_names_below = cache(partial(_list_names_below, observed_storage))

@@ -64,6 +64,34 @@ def test_some_maps_with_one_path_are_not_of_an_adapter() -> None:
     assert [fault.location for fault in faults] == ["dm-0", "dm-1", "dm-2", "dm-3"]
 
 
+def make_silent(*paths: str) -> dict[str, str]:
+    return {f"smartctl -H /dev/{path}": f"Smartctl open device: /dev/{path} failed: No such device or address\n"
+            for path in paths}  # fmt: skip
+
+
+def test_silent_paths_of_a_failed_adapter_are_its_consequences() -> None:
+    silent = make_silent(*(name_path(2, number) for number in range(DRIVES)))
+    states = make_states("failed faulty running")
+    kinds = ("path failed", "drive does not answer", "path does not answer", "one adapter for all disks")
+    (fault,) = find_faults({**print_maps(states), **silent}, *kinds)
+    assert (fault.kind, fault.location) == ("path failed", "host2 (PCI 0000:2b:00.0)")
+    assert any(text.startswith("sdaa, sdab, sdac") and "smartctl -H has no answer" in text
+               for text in fault.consequences)  # fmt: skip
+
+
+def test_silent_path_is_not_replaced_like_a_drive() -> None:
+    (fault,) = find_faults({**print_maps(make_states("active ready running")), **make_silent("sdaa")},
+                           "drive does not answer", "path does not answer")  # fmt: skip
+    assert (fault.kind, fault.location) == ("path does not answer", "sdaa")
+    assert "--replace" not in fault.remedy
+
+
+def test_drive_that_is_silent_on_all_paths_stays_a_drive_fault() -> None:
+    outputs = {**print_maps(make_states("active ready running")), **make_silent("sdaa", "sda")}
+    (fault,) = find_faults(outputs, "drive does not answer", "path does not answer")
+    assert (fault.kind, fault.location) == ("drive does not answer", "sda, sdaa")
+
+
 @pytest.mark.parametrize(("count", "location"), [(DRIVES, "host2 (PCI 0000:2b:00.0)"), (3, "dm-0 sdaa, dm-1")])
 def test_failed_paths_of_all_drives_name_their_adapter(count: int, location: str) -> None:
     (fault,) = find_faults(print_maps(make_states("failed faulty running", count)), "path failed")

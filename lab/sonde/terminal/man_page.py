@@ -6,7 +6,6 @@ from __future__ import annotations
 import inspect
 import os
 import re
-import textwrap
 import time
 from collections.abc import Iterator, Mapping
 
@@ -72,7 +71,8 @@ def _format_verb(verb: click.Command, context: click.Context) -> str:
     topic = _HELP_REFERENCE_PATTERN.search(verb.help or "")
     references = [_format_references(["sonde"])]
     if topic:
-        references += [".PP", f"The page {_escape_roff(topic[1])}: \\fBsonde help {_escape_roff(topic[1])}\\fR"]
+        page = _escape_roff(topic[1])
+        references += [".PP", f"The page {page}:", f"\\fBsonde help {page}\\fR"]
     return "\n".join([*lines, ".SH SEE ALSO", *references]) + "\n"
 
 
@@ -92,11 +92,12 @@ def _format_usage(command: click.Command, context: click.Context) -> list[str]:
 
 
 def _format_options(command: click.Command, context: click.Context, section_heading: str = ".SH OPTIONS") -> list[str]:
+    """Returns options and arguments that have a help text. The usage and the description name all arguments."""
     lines = []
     for parameter in command.get_params(context):
-        record = parameter.get_help_record(context)
-        if record is not None and not (isinstance(parameter, click.Option) and record[0] == _GROUP_HELP_OPTION):
-            lines += [".TP", f".B {_escape_roff(record[0])}", *_fold_input_lines(record[1] or "No description.")]
+        name, help_text = parameter.get_help_record(context) or ("", "")
+        if help_text and name != _GROUP_HELP_OPTION:
+            lines += [".TP", f".B {_escape_roff(name)}", *_fold_input_lines(help_text)]
     return [section_heading, *lines] if lines else []
 
 
@@ -137,9 +138,20 @@ def _drop_empty_paragraphs(roff_lines: list[str]) -> list[str]:
 
 
 def _fold_input_lines(roff_text: str) -> list[str]:
-    """Returns text as input lines that are not longer than 80 bytes with their escapes, as mandoc asks."""
-    lines = textwrap.wrap(" ".join(roff_text.split()), 70, break_long_words=False, break_on_hyphens=False)
-    return [_escape_roff(line) for line in lines]
+    """Returns text as input lines of at most 78 bytes, including escapes; mandoc reports lines longer than 80."""
+    lines = [""]
+    for word in roff_text.split():
+        line = f"{lines[-1]} {word}".lstrip()
+        if lines[-1] and _count_input_bytes(line) > 78:
+            lines.append(word)
+        else:
+            lines[-1] = line
+    return [_escape_roff(line) for line in lines if line]
+
+
+def _count_input_bytes(text: str) -> int:
+    """Returns the bytes of an input line as mandoc counts them: it reads `×` as \\[u00D7]."""
+    return sum(1 if character.isascii() else 8 for character in _escape_roff(text))
 
 
 def _escape_roff(input_line: str) -> str:

@@ -83,3 +83,14 @@ def test_release_page_lists_every_recipe() -> None:
     folders = [path.name for path in PACKAGING.iterdir() if path.is_dir() and path.name not in ("systemd", "grafana")]
     assert len(folders) > 6
     assert [name for name in folders if f"`{name}/" not in page] == []
+
+
+def test_shipped_text_installs_no_package_of_another_project() -> None:
+    """On PyPI the name sonde belongs to another project."""
+    by_name = re.compile(r"""\b(?:install|inject)\b[^\n`]*[\s'"]sonde(?:\[\w|['"`)\s.]*$)|: sonde\[""", re.MULTILINE)
+    files = [ROOT / "README.md", ROOT / "CHANGELOG.md"]
+    for folder, suffixes in (("docs", {".md"}), ("lab", {".py"}), ("packaging", {"", ".yml", ".md", ".def", ".rb"})):
+        files += [path for path in (ROOT / folder).rglob("*") if path.is_file() and path.suffix in suffixes]
+    assert len(files) > 500
+    texts = {path: path.read_text(encoding="utf-8") for path in files}
+    assert [str(path.relative_to(ROOT)) for path, text in texts.items() if by_name.search(text)] == []

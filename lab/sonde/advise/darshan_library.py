@@ -76,7 +76,7 @@ def load_backend() -> Any:
     try:
         from darshan.backend import cffi_backend
     except Exception as reason:  # its import fails in several ways without its C library
-        raise MachineError(f"Darshan logs need the package darshan ({reason}): pip install 'sonde[darshan]'.") from None
+        raise MachineError(f"Darshan logs need the package darshan ({reason}): pip install darshan.") from None
     return cffi_backend
 
 

@@ -57,6 +57,6 @@ def locate_component(component: Component) -> LocatedComponent:
     if on_path:
         return LocatedComponent(Path(on_path), "on PATH")
     raise MachineError(
-        f"{component.missing_message} install the wheel for Linux (`pip install sonde`), put {component.name} on PATH,"
-        f" or name it in ${component.variable}."
+        f"{component.missing_message} install the wheel for Linux with programs (`sonde help release`), put"
+        f" {component.name} on PATH, or name it in ${component.variable}."
     )

@@ -68,7 +68,7 @@ class MessageKindMiner:
             from drain3.drain import Drain
         except ImportError as reason:
             raise MachineError(
-                f"New kinds of messages need the package drain3-improved ({reason}): pip install 'sonde[logs]'."
+                f"New kinds of messages need the package drain3-improved ({reason}): pip install drain3-improved."
             ) from None
         self._drain = Drain(sim_th=_MIN_COMMON_WORD_SHARE, max_clusters=_MAX_KINDS, param_str=_VARIABLE_WORD)
         self._rules = [(rule.literals, rule.program, _compile_patterns(rule)) for rule in rules]

@@ -12,6 +12,7 @@ from sonde.design.layout.bandwidth import BandwidthEstimate, estimate_bandwidth,
 from sonde.design.layout.block_devices import BlockDevice, resolve_block_device
 from sonde.design.layout.derivations import Derivation, format_stripe_in_three_units
 from sonde.design.layout.geometry import MIB, compute_slice_alignment
+from sonde.model.errors import UserError
 from sonde.model.system import System
 from sonde.model.system.service import SYSTEM_PURPOSES, FileSystem
 from sonde.model.system.storage import Slice
@@ -119,6 +120,10 @@ class _LayoutComputation:
     def _is_cray_x1(self) -> bool:
         return any(device.is_cray_x1 for device in self.devices)
 
+    @property
+    def _block_bytes(self) -> int:
+        return int(self.table.block) if self.table.block is not None else BLOCK
+
     def record_derivation(
         self, quantity: str, value: float, value_text: str, arithmetic: str, part_id: str = ""
     ) -> None:
@@ -219,7 +224,7 @@ class _LayoutComputation:
     ) -> xfs.AllocationGroups | None:
         if self.table.kind != "xfs" or capacity is None:
             return None
-        block = int(self.table.block) if self.table.block is not None else BLOCK
+        block = self._block_bytes
         described_count = self.table.allocation_groups
         if self._is_cray_x1:
             groups = xfs.compute_allocation_groups_of_2004(
@@ -243,6 +248,7 @@ class _LayoutComputation:
         if capacity is None or self.table.kind not in ("xfs", "ext4"):
             return None
         if self.table.log_size is not None:
+            self._require_possible_log(int(self.table.log_size))
             return int(self.table.log_size)
         if self.table.kind == "ext4":
             size = min(_EXT4_JOURNAL, max(128 * MIB, capacity // 128 // MIB * MIB))
@@ -252,8 +258,12 @@ class _LayoutComputation:
             )
             return size
         if self.log is not None and self.log.capacity is not None:
-            self.record_derivation("log", self.log.capacity, format_bytes(self.log.capacity), f"all of {self.log.id}")
-            return self.log.capacity
+            size, how = self.log.capacity, f"all of {self.log.id}"
+            largest = xfs.compute_largest_log(self._block_bytes)
+            if size > largest and not self._is_cray_x1:
+                size, how = largest, f"the largest that XFS allows; the rest of {self.log.id} is not used"
+            self.record_derivation("log", size, format_bytes(size), how)
+            return size
         assert groups is not None
         if self._is_cray_x1:
             fast = self.rates.write is None or self.rates.write > xfs.LEGACY_LOG_RATE
@@ -263,6 +273,14 @@ class _LayoutComputation:
             size, how = xfs.compute_log_size_and_reason(capacity, groups.size * BLOCK, self.rates.write)
         self.record_derivation("log", size, f"{format_bytes(size)} = {size // BLOCK} blocks", how)
         return size
+
+    def _require_possible_log(self, log_bytes: int) -> None:
+        largest = xfs.compute_largest_log(self._block_bytes)
+        if self.table.kind == "xfs" and not self._is_cray_x1 and log_bytes > largest:
+            raise UserError(
+                f"{self.id} has a log_size of {format_bytes(log_bytes)}, and XFS allows {largest // MIB} MiB; reduce"
+                " its log_size."
+            )
 
     def _record_bandwidth_stages(self) -> None:
         for direction in ("read", "write"):

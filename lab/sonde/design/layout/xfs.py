@@ -16,6 +16,7 @@ _LARGEST_GROUP, _SMALLEST_GROUP = 1 << 40, 16 * MIB
 _LEGACY_GROUP = GIB
 # Log sizes: the default minimum of mkfs, the maximum of XFS, and those of 2004.
 SMALLEST_LOG, LARGEST_LOG = 64 * MIB, 2 * GIB - 10 * MIB
+_MOST_LOG_BLOCKS = 1 << 20
 LEGACY_LOG, LEGACY_LARGEST_LOG = 4096 * 4096, 32768 * 4096
 # Write rate in bytes/s at which the log of 2004 became the limit ("not sufficient for > 300 MB/s").
 LEGACY_LOG_RATE = 300e6
@@ -131,6 +132,12 @@ def compute_log_size_and_reason(
         size = group_bytes * 3 // 4 // MIB * MIB
         how += ", but no more than three quarters of an allocation group"
     return size, how
+
+
+def compute_largest_log(block_bytes: int) -> int:
+    """Bytes of the largest log that mkfs.xfs makes: below 2 GiB, and at most 2**20 blocks (XFS_MAX_LOG_BYTES and
+    XFS_MAX_LOG_BLOCKS of libxfs)."""
+    return min(LARGEST_LOG, _MOST_LOG_BLOCKS * block_bytes)
 
 
 def compute_log_unit(segment_bytes: int, block_bytes: int = 4096) -> int:

@@ -132,6 +132,23 @@ def test_log_unit_divides_the_segment() -> None:
 
 
 @pytest.mark.skipif(MKFS is None, reason="mkfs.xfs is not installed")
+@pytest.mark.parametrize("block", [1024, 4096])
+def test_largest_log_is_the_last_that_mkfs_takes(tmp_path: Path, block: int) -> None:
+    largest = xfs.compute_largest_log(block) // block
+    for name, size in (("disk", 20 << 30), ("log", 4 << 30)):
+        with (tmp_path / name).open("wb") as file:
+            file.truncate(size)
+    codes = [
+        subprocess.run(
+            [str(MKFS), "-N", "-f", "-b", f"size={block}", "-d", f"file,name={tmp_path / 'disk'},size=20g",
+             "-l", f"logdev={tmp_path / 'log'},size={blocks}b"], capture_output=True, check=False,
+        ).returncode
+        for blocks in (largest, largest + 1)
+    ]  # fmt: skip
+    assert codes == [0, 1]
+
+
+@pytest.mark.skipif(MKFS is None, reason="mkfs.xfs is not installed")
 @pytest.mark.parametrize(
     "size", [1 << 30, 5 << 30, 7_777_777_777 // 4096 * 4096, 300 << 30, 600 << 30, 5 << 40, 13 << 40]
 )

@@ -101,9 +101,9 @@ def check_layout(
     results += [*find_bypassed_maps(observed_storage), *find_copied_volumes(observed_storage)]
     results += [*find_map_size_faults(observed_storage), *find_volume_faults(observed_storage)]
     results += [*find_drive_faults(observed_storage), *find_superblock_faults(observed_storage)]
-    results += [*find_spare_faults(observed_storage), *find_pool_spare_faults(observed_storage)]
+    results += find_spare_faults(observed_storage, planned_layout, written_by_plan or written)
     unknown += [*list_unknown_spare_groups(observed_storage), *list_running_scrubs(observed_storage)]
-    results += find_inode_faults(observed_storage.file_systems)
+    results += [*find_pool_spare_faults(observed_storage), *find_inode_faults(observed_storage.file_systems)]
     results += find_covered_mounts(observed_storage.file_systems)
     results += [*find_dataset_faults(observed_storage.file_systems), *find_foreign_signatures(observed_storage)]
     results += find_fstab_faults(observed_storage, mount_points if planned_layout is not None else ())

@@ -24,6 +24,11 @@ _MEMBER_SETTINGS = {
     "physical_block_size": "writes that suit one drive make another one read first",
     "logical_block_size": "the array gets the larger sectors of both",
 }
+_MEMBER_REMEDIES = {
+    "logical_block_size": "take it out of the array, format it with sectors of {value} bytes (nvme format --lbaf,"
+    " sg_format --size; this erases it) and add it again, or replace it",
+    "physical_block_size": "replace the odd drive by one with physical sectors of {value} bytes",
+}
 # Other kinds (members of md, LVM, ZFS, Btrfs, multipath) have the UUID of what they belong to.
 _KINDS_WITH_OWN_UUID = ("xfs", "ext2", "ext3", "ext4")
 _PATH_SETTINGS = ("max_sectors_kb", "max_hw_sectors_kb", "logical_block_size")
@@ -86,7 +91,9 @@ def _compare_array_members(
             yield LayoutFault(
                 "unequal members of a stripe", array.name,
                 f"{setting} of {join_first_names(others)} is {values[others[0]]}; of the other members it is {common}",
-                cost, f"give all members the same {setting}, or replace the odd drive", (setting,), tuple(others),
+                cost, _MEMBER_REMEDIES.get(
+                    setting, f"give all members the same {setting}, or replace the odd drive").format(value=common),
+                (setting,), tuple(others),
             )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedStorage
 from sonde.design.layout.merge_adapters import join_faults_of_adapters
 from sonde.design.layout.merge_paths import SILENT_PATH, correct_faults_of_paths
+from sonde.design.layout.merge_spares import join_failed_drives, join_foreign_spares
 from sonde.design.layout.observe_written import list_disks_below
 
 _NOT_AS_PLANNED = "not as planned"
@@ -26,6 +27,7 @@ _SHARED_DEVICE = "targets share a device"
 _SIZES = frozenset({"capacity", "agcount", "agsize in blocks"})
 _GEOMETRY = frozenset({"geometry", "unit"})
 _FLIGHT = frozenset({"max_rpcs_in_flight", "max_pages_per_rpc", "max_dirty_mb"})
+_SECTORS = frozenset({"logical_block_size", "physical_block_size"})
 _ANY = frozenset[str]()
 
 
@@ -50,7 +52,7 @@ RULES: Sequence[CauseRule] = (
     CauseRule(_MAP_BYPASSED, _ANY, "fewer paths than others", _ANY, is_partial=True),
     CauseRule(_MAP_BYPASSED, _ANY, "single path", _ANY, is_partial=True),
     CauseRule(_MAP_BYPASSED, _ANY, "one drive twice", _ANY, is_partial=True),
-    CauseRule(_NOT_AS_PLANNED, frozenset({"spares"}), "no spare", _ANY),
+    CauseRule(_NOT_AS_PLANNED, frozenset({"spares"}), "no spare", _ANY, is_partial=True),
     CauseRule(_NOT_AS_PLANNED, frozenset({"geometry"}), _NOT_AS_PLANNED, frozenset({"level", "devices"})),
     CauseRule(_NOT_AS_PLANNED, _GEOMETRY, _UNEQUAL_MEMBERS, frozenset({"geometry", "size"}), is_above=True),
     CauseRule(_NOT_AS_PLANNED, _GEOMETRY, "unit does not fit the stripe", _ANY, is_above=True),
@@ -119,6 +121,11 @@ RULES: Sequence[CauseRule] = (
         is_above=True,
         is_partial=True,
     ),
+    CauseRule(
+        _UNEQUAL_MEMBERS, frozenset({"logical_block_size"}), _UNEQUAL_MEMBERS, frozenset({"physical_block_size"})
+    ),
+    CauseRule(_UNEQUAL_MEMBERS, _SECTORS, _DIFFERS_FROM_PEERS, _SECTORS | {"minimum_io_size"}, is_above=True),
+    CauseRule(_UNEQUAL_MEMBERS, frozenset({"logical_block_size"}), _NOT_AS_PLANNED, frozenset({"physical_block_size"})),
     CauseRule("target inactive", _ANY, "no new objects", _ANY),
     CauseRule("degraded", _ANY, "errors of an adapter", _ANY, is_partial=True),
     CauseRule("device partly unused", _ANY, "targets differ", frozenset({"inodes", "kib"})),
@@ -160,7 +167,7 @@ def merge_faults(
     remaining = drop_repeated_differences(faults_and_checked_items)
     items = [each for each in remaining if not isinstance(each, LayoutFault)]
     separate = [each for each in remaining if isinstance(each, LayoutFault)]
-    separate = correct_faults_of_paths(separate, observed_storage)
+    separate = join_failed_drives(correct_faults_of_paths(separate, observed_storage), observed_storage)
     faults = _join_equal_faults(join_faults_of_adapters(separate, observed_storage))
     maps = {path.name: disk.name for disk in observed_storage.disks.values() for path in disk.paths}
     list_names_below = cache(partial(_list_names_below, observed_storage))
@@ -173,7 +180,7 @@ def merge_faults(
             faults = _move_effects_into_causes(
                 faults, list_names_below if rule.is_above else lambda part: {part}, follows
             )
-    return [*items, *faults]
+    return [*items, *join_foreign_spares(faults, observed_storage)]
 
 
 def list_fault_parts(fault: LayoutFault) -> tuple[str, ...]:

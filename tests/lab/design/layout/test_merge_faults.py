@@ -57,6 +57,15 @@ def test_cache_of_a_drive_explains_unequal_arrays_above() -> None:
     assert len(merge(replace(arrays, parts=("md1",)), drive)) == 2
 
 
+@pytest.mark.parametrize("effect", ["minimum_io_size", "physical_block_size"])
+def test_sectors_of_a_member_explain_its_other_sizes(effect: str) -> None:
+    drive = replace(make_fault("unequal members of a stripe", "md1", "logical_block_size"), parts=("sdd",))
+    kind = "differs from its peers" if effect == "minimum_io_size" else "not as planned"
+    (fault,) = merge(make_fault(kind, "sdd", effect, "it is 512"), drive)
+    assert (fault.location, fault.consequences) == ("md1", ("sdd: it is 512",))
+    assert len(merge(make_fault(kind, "sdc", effect), drive)) == 2
+
+
 def test_fault_of_other_devices_is_no_consequence() -> None:
     drive = make_fault("not as planned", "sdd", "size")
     array = make_fault("unequal members of a stripe", "md0", "size", "dm-0 has 4 TiB")

@@ -7,13 +7,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from sonde.design.routes.host_tables import (
-    AddressDetails,
-    HostTables,
-    LinkDetails,
-    describe_link_state,
-    map_address_devices,
-)
+from sonde.design.routes.host_tables import HostTables
+from sonde.design.routes.interface_details import AddressDetails, LinkDetails, describe_link_state, map_address_devices
 
 # The first line of a link: its name, the device below it, its flags and what follows them.
 _FIRST_LINE_PATTERN = re.compile(r"^\d+: ([^:@\s]+)(?:@([^:\s]+))?: <([A-Z,_\d-]*)>(.*)$", re.MULTILINE)

@@ -32,8 +32,9 @@ from sonde.design.routes.check_written import list_options_not_compared
 from sonde.design.routes.consequences import drop_consequences
 from sonde.design.routes.fabric import Fabric
 from sonde.design.routes.faults import RouteCheck, RouteFault, list_unknown
-from sonde.design.routes.host_tables import AddressDetails, HostTables
+from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.host_view import ROUTERS, HostView, find_host_views
+from sonde.design.routes.interface_details import AddressDetails
 from sonde.design.routes.moved_ports import (
     MISSING_INTERFACE,
     describe_moved_ports,

@@ -12,7 +12,8 @@ from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.check_adapters import find_differences_of_ports
 from sonde.design.routes.check_arp_monitor import MANY_LINK_FAILURES, find_arp_target_faults, list_arp_targets
 from sonde.design.routes.faults import RouteFault
-from sonde.design.routes.host_tables import HostTables, LinkDetails
+from sonde.design.routes.host_tables import HostTables
+from sonde.design.routes.interface_details import LinkDetails
 from sonde.design.routes.link_usability import describe_link_remedy, is_bond_without_ports, list_bond_ports
 
 # Modes of bonds that send packets of one connection by several ports.

@@ -13,7 +13,8 @@ from fnmatch import fnmatchcase
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.faults import RouteFault
-from sonde.design.routes.host_tables import HostTables, LinkDetails
+from sonde.design.routes.host_tables import HostTables
+from sonde.design.routes.interface_details import LinkDetails
 from sonde.design.routes.interface_profile import InterfaceProfile
 
 # Adapters of InfiniBand keep the last 8 bytes of their 20 only.

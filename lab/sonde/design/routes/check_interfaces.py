@@ -14,8 +14,9 @@ from sonde.design.routes.check_bonds import find_bond_option_faults, find_bond_p
 from sonde.design.routes.check_counters import find_counter_faults
 from sonde.design.routes.fabric import FabricSide, is_address_in_ranges
 from sonde.design.routes.faults import RouteFault
-from sonde.design.routes.host_tables import LOOPBACK, AddressDetails, HostTables, LinkDetails
+from sonde.design.routes.host_tables import LOOPBACK, HostTables
 from sonde.design.routes.host_view import HostView
+from sonde.design.routes.interface_details import AddressDetails, LinkDetails
 from sonde.design.routes.link_usability import (
     is_prefix_too_long,
     list_bond_ports,

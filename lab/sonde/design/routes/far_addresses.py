@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 from sonde.design.routes.fabric import is_address_in_ranges
 from sonde.design.routes.faults import RouteFault
-from sonde.design.routes.host_tables import AddressDetails, HostTables, ObservedRoute
+from sonde.design.routes.host_tables import HostTables, ObservedRoute
 from sonde.design.routes.host_view import HostView
+from sonde.design.routes.interface_details import AddressDetails
 from sonde.design.routes.kernel_lookup import find_kernel_route, list_probe_addresses
 from sonde.design.routes.router_advertisements import describe_prefix_removal, is_advertised_address
 

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from sonde.design.routes.configuration_reader import iterate_ini_sections, list_inactive_profiles
-from sonde.design.routes.host_tables import HostTables, LinkDetails
+from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.inactive_profile import InactiveProfile
+from sonde.design.routes.interface_details import LinkDetails
 from sonde.design.routes.lnet_module_routes import parse_module_routes
 from sonde.design.routes.output_texts import split_shell_words
 

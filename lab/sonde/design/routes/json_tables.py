@@ -10,18 +10,15 @@ from typing import Any
 
 from sonde.design.routes.host_tables import (
     DISCARDING_KINDS,
-    AddressDetails,
     HostTables,
-    LinkDetails,
     ObservedHop,
     ObservedNeighbor,
     ObservedRoute,
     ObservedRule,
-    describe_link_state,
     find_ip_version,
     get_routing_table_name,
-    map_address_devices,
 )
+from sonde.design.routes.interface_details import AddressDetails, LinkDetails, describe_link_state, map_address_devices
 from sonde.model.documents import parse_json
 from sonde.model.errors import UserError
 

@@ -12,17 +12,8 @@ from pathlib import Path
 from socket import AF_INET6
 from typing import Any
 
-from sonde.design.routes.host_tables import (
-    AddressDetails,
-    HostTables,
-    LinkDetails,
-    ObservedHop,
-    ObservedNeighbor,
-    ObservedRoute,
-    ObservedRule,
-    describe_link_state,
-    map_address_devices,
-)
+from sonde.design.routes.host_tables import HostTables, ObservedHop, ObservedNeighbor, ObservedRoute, ObservedRule
+from sonde.design.routes.interface_details import AddressDetails, LinkDetails, describe_link_state, map_address_devices
 from sonde.design.routes.port_ranges import PORT_SETTINGS
 from sonde.design.routes.setting_names import find_setting_file
 from sonde.design.routes.setting_rules import list_setting_names

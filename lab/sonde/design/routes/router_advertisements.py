@@ -6,7 +6,8 @@ Source: RFC 4861, section 4.6.2, RFC 4862, section 5.5, and ip-sysctl.rst of Lin
 
 from __future__ import annotations
 
-from sonde.design.routes.host_tables import AddressDetails, HostTables, ObservedRoute, find_ip_version
+from sonde.design.routes.host_tables import HostTables, ObservedRoute, find_ip_version
+from sonde.design.routes.interface_details import AddressDetails
 
 # The prefix of addresses that hosts make of advertised prefixes; DHCPv6 leases are of single addresses.
 _ADVERTISED_LENGTH = "64"

@@ -22,7 +22,7 @@ from sonde.design.layout.check_foreign_luns import find_foreign_luns
 from sonde.design.layout.check_fstab import find_fstab_faults
 from sonde.design.layout.check_fstab_mounts import find_mount_differences
 from sonde.design.layout.check_inodes import find_inode_faults, find_planned_inode_faults
-from sonde.design.layout.check_map_sizes import find_map_size_faults
+from sonde.design.layout.check_map_sizes import find_map_size_faults, find_partition_end_faults
 from sonde.design.layout.check_mounts import find_covered_mounts, find_mount_faults
 from sonde.design.layout.check_objects import find_object_faults
 from sonde.design.layout.check_path_use import find_bypassed_maps
@@ -98,14 +98,10 @@ def check_layout(
     lustre = observed_storage.file_systems if target_results is None else select_clients(observed_storage.file_systems)
     planned_values = list_planned_values(observed_storage, written_by_plan or written)
     results += find_attribute_differences(observed_storage, lustre, planned_values)
-    results += [*find_bypassed_maps(observed_storage), *find_copied_volumes(observed_storage)]
-    results += [*find_map_size_faults(observed_storage), *find_volume_faults(observed_storage)]
-    results += [*find_drive_faults(observed_storage), *find_superblock_faults(observed_storage)]
+    results += _check_devices(observed_storage)
     results += find_spare_faults(observed_storage, planned_layout, written_by_plan or written)
     unknown += [*list_unknown_spare_groups(observed_storage), *list_running_scrubs(observed_storage)]
-    results += [*find_pool_spare_faults(observed_storage), *find_inode_faults(observed_storage.file_systems)]
-    results += find_covered_mounts(observed_storage.file_systems)
-    results += [*find_dataset_faults(observed_storage.file_systems), *find_foreign_signatures(observed_storage)]
+    results += _check_contents(observed_storage)
     results += find_fstab_faults(observed_storage, mount_points if planned_layout is not None else ())
     results += find_mount_differences(observed_storage)
     results += [*find_target_faults(lustre), *(target_results or ())]
@@ -127,6 +123,26 @@ def check_layout(
     faults, checked_items = split_faults_and_comparisons(merge_faults(results, observed_storage))
     not_compared = list_not_compared(written, {item.subject for item in checked_items}, observed_storage)
     return LayoutCheck(faults, tuple(dict.fromkeys(unknown)), checked_items, not_compared)
+
+
+def _check_devices(observed_storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
+    """Faults of devices that need no plan."""
+    yield from find_bypassed_maps(observed_storage)
+    yield from find_copied_volumes(observed_storage)
+    yield from find_map_size_faults(observed_storage)
+    yield from find_partition_end_faults(observed_storage)
+    yield from find_volume_faults(observed_storage)
+    yield from find_drive_faults(observed_storage)
+    yield from find_superblock_faults(observed_storage)
+
+
+def _check_contents(observed_storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
+    """Faults of pools, inodes, mounts and signatures that need no plan."""
+    yield from find_pool_spare_faults(observed_storage)
+    yield from find_inode_faults(observed_storage.file_systems)
+    yield from find_covered_mounts(observed_storage.file_systems)
+    yield from find_dataset_faults(observed_storage.file_systems)
+    yield from find_foreign_signatures(observed_storage)
 
 
 def find_top_disk(observed_storage: ObservedStorage, file_system: ObservedFileSystem) -> ObservedDisk | None:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the size of multipath maps with that of their paths: a LUN that grew or shrank while its map is in use."""
+"""Compares the size of multipath maps with that of their paths, and the ends of partitions with the size of their disk:
+LUNs and disks that grew or shrank."""
 
 from __future__ import annotations
 
@@ -36,4 +37,23 @@ def find_map_size_faults(observed_storage: ObservedStorage) -> Iterator[LayoutFa
                 "requests beyond its end fail: data is lost or was never written",
                 "give the LUN its former size on the array before anything is written, then check the file system",
                 ("size",),
+            )  # fmt: skip
+
+
+def find_partition_end_faults(observed_storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
+    """Partitions that end behind the end of their disk."""
+    for partition in observed_storage.disks.values():
+        disk = observed_storage.disks.get(partition.on) if partition.kind == "part" else None
+        if disk is None or disk.size is None or partition.size is None or partition.start is None:
+            continue
+        yield CheckedItem("the end of a partition", partition.name)
+        excess = partition.start + partition.size - disk.size
+        if excess > 0:
+            yield LayoutFault(
+                "partition beyond its disk", partition.name,
+                f"it ends {format_bytes(excess)} behind the end of {disk.name}, which has {format_bytes(disk.size)}",
+                "requests beyond the end fail, and what is on it may be refused at the next start",
+                f"look why {disk.name} is smaller than its table of partitions (another drive or LUN, a copied table, a"
+                " hidden area), and give it its former size before anything is written; else save the data, and make"
+                " the partition smaller", ("size",), (partition.name, disk.name),
             )  # fmt: skip

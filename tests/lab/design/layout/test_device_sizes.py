@@ -42,3 +42,14 @@ def test_size_is_compared_with_the_device(location: str, blocks: int, fault_kind
     assert [fault.kind for fault in sizes] == [fault_kind] * bool(fault_kind)
     assert all("8 TiB" in fault.problem and ("md0" if is_target else "md1") in fault.problem for fault in sizes)
     assert "the size of its device" in {item.subject for item in verdict.checked_items}
+
+
+@pytest.mark.parametrize(("excess", "kinds"), [(0, []), (4096, ["partition beyond its disk"])])
+def test_partition_ends_within_its_disk(excess: int, kinds: list[str]) -> None:
+    partition = {"name": "sdb1", "kname": "sdb1", "type": "part", "start": 2048, "size": _TIB - 2048 * 512 + excess}
+    lsblk = {"blockdevices": [{"name": "sdb", "kname": "sdb", "type": "disk", "size": _TIB, "children": [partition]}]}
+    verdict = check_outputs({"lsblk": json.dumps(lsblk)})
+    faults = [fault for fault in verdict.faults if "beyond" in fault.kind]
+    assert [fault.kind for fault in faults] == kinds
+    assert all("4 KiB behind the end of sdb, which has 1 TiB" in fault.problem for fault in faults)
+    assert "the end of a partition" in {item.subject for item in verdict.checked_items}

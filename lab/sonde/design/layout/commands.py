@@ -254,7 +254,7 @@ def list_device_settings(
 ) -> Iterator[tuple[BlockDevice, dict[str, str]]]:
     """Settings of queues for one device of a layout and all below it; md arrays also get settings of md, LUNs the depth
     of their queue. ZFS opens drives itself: only they get settings."""
-    is_pool = layout.table.kind == "zfs"
+    is_pool = layout.table.kind == "zfs" or is_zfs_volume(block_device)
     ahead = max(_LEAST_AHEAD, _WIDTHS_AHEAD * (layout.width or block_device.stripe_width_bytes or 0))
     top = {} if is_pool else {"queue/read_ahead_kb": str(ahead // KIB)}
     done: set[str] = set()
@@ -291,6 +291,11 @@ def _is_under_controller(block_device: BlockDevice) -> bool:
         device.kind == "luns" or (isinstance(device.table, RaidGroup) and bool(device.table.controller))
         for device in block_device.iterate_top_down()
     )
+
+
+def is_zfs_volume(block_device: BlockDevice) -> bool:
+    """Whether a device is a pool of ZFS, which combines the drives below itself."""
+    return isinstance(block_device.table, Volume) and block_device.table.kind == "zfs"
 
 
 def list_declustered_pools(block_device: BlockDevice) -> list[BlockDevice]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from sonde.design.layout.block_devices import BlockDevice, assign_partition_numbers, resolve_block_device
@@ -87,3 +88,9 @@ def uses_lvm(device: BlockDevice) -> bool:
     if not isinstance(table, Volume) or table.kind != "stripe" or table.software not in ("LVM", "XLV"):
         return False
     return device.stripe_unit_bytes is not None and device.stripe_unit_bytes & (device.stripe_unit_bytes - 1) == 0
+
+
+def list_bitmap_folders(system: System, raid_groups: Sequence[BlockDevice]) -> list[str]:
+    """The folders of the write-intent bitmaps that are files, each once: mdadm needs a separate file system there."""
+    files = [file for group in raid_groups if (file := find_bitmap_file(system, group.id))]
+    return list(dict.fromkeys(file.rpartition("/")[0] for file in files))

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sonde.design.layout.block_devices import BlockDevice, resolve_block_device
-from sonde.design.layout.commands import list_host_raid_groups
+from sonde.design.layout.commands import is_zfs_volume, list_host_raid_groups
 from sonde.design.layout.device_names import DeviceNames
 from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.geometry import MIB
@@ -39,6 +39,18 @@ def list_lustre_targets(system: System, layout: FileSystemLayout) -> Iterator[Lu
                 yield LustreTarget(name, kind, resolve_block_device(system, below[0]), server)
     for name, device in zip(layout.targets, layout.devices, strict=False):
         yield LustreTarget(name, "ost", device, system.find_first_reference(name, "server") or "")
+
+
+def describe_pool_target(system: System, layout: FileSystemLayout, target: LustreTarget) -> str:
+    """What makes a target on a pool of ZFS, which no script does; empty for another target."""
+    if not is_zfs_volume(target.device):
+        return ""
+    vdevs = ", ".join(f"{group.id} {group.raid_geometry}" for group in target.device.list_raid_groups())
+    text = f"it is on the ZFS pool {target.device.id} ({vdevs}), which this script does not make: use zpool create"
+    if layout.table.kind != "lustre":
+        return text
+    role = " ".join(str(option) for option in _make_role_options(system, layout, target))
+    return f"{text}, then mkfs.lustre {role} --backfstype=zfs {target.device.id}/{target.id}"
 
 
 def divide_spares(system: System, targets_by_server: Mapping[str, Sequence[LustreTarget]]) -> dict[str, set[str]]:

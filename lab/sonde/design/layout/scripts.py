@@ -19,11 +19,12 @@ from sonde.design.layout.commands import (
     make_sgdisk_command,
     make_volume_commands,
 )
-from sonde.design.layout.device_names import DeviceNames, find_bitmap_file
+from sonde.design.layout.device_names import DeviceNames, list_bitmap_folders
 from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.lustre import (
     LustreTarget,
     choose_request_size,
+    describe_pool_target,
     divide_spares,
     list_lustre_targets,
     make_mkfs_lustre_command,
@@ -160,7 +161,7 @@ def _make_local_script(system: System, layout: Sequence[FileSystemLayout]) -> st
         body.add_command(*arguments)
     disks_lost = _list_destroyed_disks(system, layout, groups, device_names)
     title = f"{system.id}: {', '.join(file_system.id for file_system in layout)}"
-    folders = _list_bitmap_folders(system, groups)
+    folders = list_bitmap_folders(system, groups)
     return _make_script("layout.sh", title, disks_lost, device_names, body, folders)
 
 
@@ -293,7 +294,9 @@ def _make_server_script(
 ) -> str:
     device_names, body = DeviceNames(system), ShellScript()
     used_spares: dict[str, None] = {}
-    groups = {group.id: group for target in targets for group in list_host_raid_groups(target.device)}
+    on_pools = {target.id: text for target in targets if (text := describe_pool_target(system, layout, target))}
+    devices = [target.device for target in targets if target.id not in on_pools]
+    groups = {group.id: group for device in devices for group in list_host_raid_groups(device)}
     for group in groups.values():
         spares = tuple(spare for spare in system.find_references(group.id, "spares")
                        if spare in server_spares and spare not in used_spares)  # fmt: skip
@@ -303,7 +306,7 @@ def _make_server_script(
             f"{group.id}: {group.raid_geometry}" + ("" if group.stripe_unit_bytes else "; mdadm chooses the chunk")
         )
         body.add_command(*make_mdadm_command(group, device_names, spares))
-    _add_pool_comments(body, [target.device for target in targets])
+    _add_pool_comments(body, devices)
     divided = {disk: None for target in targets for inner in target.device.iterate_top_down() if inner.kind == "slices"
                for disk in system.find_references(inner.id, "on")}  # fmt: skip
     for disk in divided:
@@ -314,7 +317,9 @@ def _make_server_script(
     for target in targets:
         body.add_blank_line()
         body.add_comment(target.id)
-        if layout.table.kind == "lustre":
+        if target.id in on_pools:
+            body.add_comment(on_pools[target.id])
+        elif layout.table.kind == "lustre":
             body.add_command(*make_mkfs_lustre_command(system, layout, target, device_names))
         else:
             device_text = _format_device(device_names.make_device_argument(target.device.id))
@@ -323,9 +328,9 @@ def _make_server_script(
     body.add_comment("queues; for good, put these into a udev rule")
     for arguments in _make_queue_commands([layout], device_names, [target.device for target in targets]):
         body.add_command(*arguments)
-    bottom = [part_id for target in targets for part_id in _list_lowest_devices(target.device)]
+    bottom = [part_id for device in devices for part_id in _list_lowest_devices(device)]
     disks = [device_names.make_device_argument(disk) for disk in dict.fromkeys((*bottom, *used_spares))]
-    folders = _list_bitmap_folders(system, list(groups.values()))
+    folders = list_bitmap_folders(system, list(groups.values()))
     return _make_script(script_name, f"{layout.id} on {server}", disks, device_names, body, folders)
 
 
@@ -344,12 +349,6 @@ def _add_pool_comments(script: ShellScript, devices: Iterable[BlockDevice]) -> N
             f"{pool.id}: make this declustered pool ({pool.raid_geometry} on {len(pool.members)} drives) with the tool"
             " of its controller; mdadm cannot"
         )
-
-
-def _list_bitmap_folders(system: System, raid_groups: Sequence[BlockDevice]) -> list[str]:
-    """The folders of the write-intent bitmaps that are files, each once: mdadm needs a separate file system there."""
-    files = [file for group in raid_groups if (file := find_bitmap_file(system, group.id))]
-    return list(dict.fromkeys(file.rpartition("/")[0] for file in files))
 
 
 def _make_parameter_script(layout: FileSystemLayout, request_kib: int) -> str:

@@ -56,6 +56,19 @@ def test_osts_name_both_servers_and_management() -> None:
     assert "--index=1" in ost
 
 
+@pytest.mark.parametrize("kind", ["lustre", "beegfs"])
+def test_target_on_a_zfs_pool_gets_no_lines_of_mdadm(kind: str) -> None:
+    document = build_lustre()
+    document["volumes"] = [{"id": "pool", "kind": "zfs", "members": "g0"}]
+    document["file_systems"][0]["kind"] = kind
+    document["targets"][0]["on"] = ["pool", "g1"]
+    script = make_scripts(document)["fs-oss1.sh"]
+    assert find_commands(script, "mdadm") == []
+    assert "stripe_cache_size" not in script
+    assert "it is on the ZFS pool pool (g0 8+2)" in script
+    assert ("mkfs.lustre --ost --fsname=fs --index=0 --backfstype=zfs pool/ost0" in script) == (kind == "lustre")
+
+
 def test_parameters_are_for_the_management_server() -> None:
     scripts = make_scripts(build_lustre("1 MiB"))
     assert "brw_size=8" in scripts["fs-parameters.sh"]

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from sonde.model.errors import UserError
 from sonde.public.runs import Run, RunList, load_run
+from sonde.public.text_arguments import Texts, list_texts
 from sonde.store.archive import Archive
-from sonde.store.selection import Selection, parse_moment
+from sonde.store.selection import RUN_STATUSES, VALIDITIES, Selection, parse_moment
 
 if TYPE_CHECKING:
     from sonde.public.comparing import GateResult, RunComparison, TrendResult
@@ -45,7 +45,7 @@ class ArchiveReader:
         source: str = "",
         status: str = "",
         validity: str = "",
-        tag: str | Sequence[str] = (),
+        tag: Texts = (),
         finding: str = "",
         since: str = "",
         until: str = "",
@@ -54,7 +54,7 @@ class ArchiveReader:
         """Runs that match all filters, the oldest first; the filters are those of `sonde list`.
 
         `since` and `until` are days, times (UTC) or spans like "7d". Calibrations of checks are left out. Raises
-        UserError for a time that is none.
+        UserError for an invalid time, status or validity.
         """
         selection = build_selection(plan, on, system, source, status, validity, tag, finding, since, until)
         return RunList(self._open_catalog, selection, last)
@@ -102,7 +102,7 @@ class ArchiveReader:
         plan: str = "",
         on: str = "",
         system: str = "",
-        tag: str | Sequence[str] = (),
+        tag: Texts = (),
         since: str = "",
         until: str = "",
         measure: Literal["delivered", "capability"] = "delivered",
@@ -127,9 +127,7 @@ class ArchiveReader:
         )
         return convert_survey_to_trends(survey, measure, [*read_archive_events(self.root), *survey.environment_events])
 
-    def gate(
-        self, run: str = "last", *, baseline: str = "", at_least: Sequence[str] = (), retests: int = 0
-    ) -> GateResult:
+    def gate(self, run: str = "last", *, baseline: str = "", at_least: Texts = (), retests: int = 0) -> GateResult:
         """Checks a run against a baseline or limits, as `sonde gate` does.
 
         `baseline` is the name of a baseline, or a side as for `compare`; `at_least` are texts like "write=10GB/s-10%".
@@ -147,7 +145,7 @@ class ArchiveReader:
 
         if baseline:
             return make_gate_result(gate_against_baseline(self._archive, run, baseline, retests, repeat))
-        limits = [parse_limit(text) for text in at_least]
+        limits = [parse_limit(text) for text in list_texts(at_least)]
         return make_gate_result(gate_against_limits(self._archive, run, limits, retests, repeat))
 
     def query(self, sql: str, allow_files: bool = False) -> Any:
@@ -182,12 +180,16 @@ def build_selection(
     source: str,
     status: str,
     validity: str,
-    tag: str | Sequence[str],
+    tag: Texts,
     finding: str,
     since: str,
     until: str,
 ) -> Selection:
-    """Returns the selection for the filters of the public methods. Raises UserError for a time that is none."""
+    """Returns the selection for the filters of the public methods. Raises UserError for an invalid time, status or
+    validity."""
+    for name, value, choices in (("status", status, RUN_STATUSES), ("validity", validity, VALIDITIES)):
+        if value and value not in choices:
+            raise UserError(f'There is no {name} "{value}"; use {", ".join(choices[:-1])} or {choices[-1]}.')
     return Selection(
         plan=plan,
         target=on,
@@ -195,7 +197,7 @@ def build_selection(
         source=source,
         status=status,
         validity=validity,
-        tags=(tag,) if isinstance(tag, str) else tuple(tag),
+        tags=list_texts(tag),
         finding=finding,
         since_s=parse_moment(since, "since") if since else None,
         until_s=parse_moment(until, "until") if until else None,

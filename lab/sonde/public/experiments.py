@@ -28,6 +28,7 @@ from sonde.model.plan import read_plan_document
 from sonde.model.system import System, read_system
 from sonde.public.experiment_results import ExecutedExperiment, make_executed_experiment
 from sonde.public.measuring import ArchiveSource, PlanSource, open_archive_folder, show_progress
+from sonde.public.text_arguments import Texts, list_texts
 
 DirectorySource = str | Path | Mapping[str, str | Path] | None
 
@@ -38,19 +39,19 @@ def run_experiment(
     on: DirectorySource = None,
     pools: Mapping[str, Sequence[str | Path]] | None = None,
     profile: str = "",
-    settings: Sequence[str] = (),
-    sweeps: Sequence[str] = (),
+    settings: Texts = (),
+    sweeps: Texts = (),
     repeat: int | None = None,
     warmup: int | None = None,
     launcher: str = "",
     launcher_args: str = "",
     system: str | Path | None = None,
     simulated: bool = False,
-    faults: Sequence[str] = (),
+    faults: Texts = (),
     archive: ArchiveSource = None,
     group: str = "",
     resume: bool = False,
-    tags: Sequence[str] = (),
+    tags: Texts = (),
     note: str = "",
     progress: bool = False,
 ) -> ExecutedExperiment:
@@ -64,17 +65,22 @@ def run_experiment(
     Raises UserError for bad input, if nothing could be run, or if a run failed; finished runs are stored. A claim that
     fails raises nothing: see `failed_claims`.
     """
-    labels = RunLabels(group, tuple(tags), note)
+    labels = RunLabels(group, list_texts(tags), note)
     folder = open_archive_folder(archive)
     if faults and not simulated:
         raise UserError("Faults belong to a model; give simulated=True and a system.")
-    with _choose_storage(simulated, system, faults, on, pools, launcher, launcher_args) as (locations, create_executor):
+    with _choose_storage(simulated, system, list_texts(faults), on, pools, launcher, launcher_args) as (
+        locations,
+        create_executor,
+    ):
         document, origin = _read_experiment_source(experiment)
         if document.get("schema") != EXPERIMENT_FORMAT:  # the plan gets its settings and directory, as in `sonde run`
-            plan = load_plan(origin, list(settings), locations.default or None, dict(document))
+            plan = load_plan(origin, list(list_texts(settings)), locations.default or None, dict(document))
             document, settings, locations = build_experiment_from_plan(plan), (), replace(locations, default="")
-        described = make_experiment(apply_command_line(document, repeat, warmup, None, tuple(sweeps)), origin)
-        request = create_request(described, profile, tuple(settings), locations, labels.group, labels.tags, labels.note)
+        described = make_experiment(apply_command_line(document, repeat, warmup, None, list_texts(sweeps)), origin)
+        request = create_request(
+            described, profile, list_texts(settings), locations, labels.group, labels.tags, labels.note
+        )
         request = resume_request(folder, request, resume)
         with show_progress(progress) as display:
             done = run_experiment_request(request, folder, display, create_executor=create_executor)

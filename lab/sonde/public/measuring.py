@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +32,7 @@ from sonde.model.system import read_system
 from sonde.public.archive import ArchiveReader
 from sonde.public.runs import Run, load_run
 from sonde.public.tables import Rows
+from sonde.public.text_arguments import Texts, list_texts
 from sonde.store.archive import Archive
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def run(
     plan: PlanSource,
     *,
     on: str | Path | None = None,
-    settings: Sequence[str] = (),
+    settings: Texts = (),
     tasks: int | None = None,
     processes: int | None = None,
     launcher: str = LOCAL,
@@ -53,7 +54,7 @@ def run(
     system: str | Path | None = None,
     archive: ArchiveSource = None,
     group: str = "",
-    tags: Sequence[str] = (),
+    tags: Texts = (),
     note: str = "",
     progress: bool = False,
 ) -> Run:
@@ -66,9 +67,9 @@ def run(
     Raises UserError if the plan is wrong, if nothing could be measured, or if the run failed; a failed run is stored.
     """
     name, document = _read_plan_document(plan)
-    loaded = load_plan(name, list(settings), None if on is None else str(on), document)
+    loaded = load_plan(name, list(list_texts(settings)), None if on is None else str(on), document)
     loaded, ranks = divide_tasks_into_processes(loaded, launcher, tasks, processes)
-    labels = RunLabels(group, tuple(tags), note)
+    labels = RunLabels(group, list_texts(tags), note)
     described = read_system(find_system_file(str(system))) if system else None
     folder = open_archive_folder(archive)
     with show_progress(progress) as display:
@@ -90,14 +91,14 @@ def simulate(
     system: str | Path,
     *,
     mount: str = "",
-    faults: Sequence[str] = (),
+    faults: Texts = (),
     seed: int = 1,
     nodes: int | None = None,
     tasks: int | None = None,
-    settings: Sequence[str] = (),
+    settings: Texts = (),
     archive: ArchiveSource = None,
     group: str = "",
-    tags: Sequence[str] = (),
+    tags: Texts = (),
     progress: bool = False,
 ) -> Run:
     """Runs a plan once on a model of a machine, in virtual time, as `sonde simulate` does.
@@ -107,12 +108,12 @@ def simulate(
     """
     machine = read_system(find_system_file(str(system)))
     name, document = _read_plan_document(plan)
-    loaded = load_simulated_plan(name, list(settings), document, machine, mount, tasks)
-    labels = RunLabels(group, tuple(tags))
+    loaded = load_simulated_plan(name, list(list_texts(settings)), document, machine, mount, tasks)
+    labels = RunLabels(group, list_texts(tags))
     folder = open_archive_folder(archive)
     with (
         show_progress(progress) as display,
-        prepare_simulation(machine, mount, faults, seed, nodes, tasks) as launcher,
+        prepare_simulation(machine, mount, list_texts(faults), seed, nodes, tasks) as launcher,
     ):
         setup = RunSetup(find_engine(), folder, on_stop=display.report_stop_signal, system=machine)
         display.begin_run(loaded.title, 1, 1, loaded)

@@ -6,7 +6,7 @@ It is loaded in every test run where Sonde is installed, so it imports nothing b
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ import pytest
 
 if TYPE_CHECKING:
     from sonde.public.runs import Run
+    from sonde.public.text_arguments import Texts
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -43,7 +44,7 @@ class MeasureAndGate:
         plan: str | Path | Mapping[str, Any],
         *,
         baseline: str = "",
-        at_least: Sequence[str] = (),
+        at_least: Texts = (),
         retests: int = 2,
         on: str | Path | None = None,
         **options: Any,

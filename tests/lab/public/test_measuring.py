@@ -51,6 +51,13 @@ def test_run_divides_tasks_and_applies_settings(fake_engine: Fake, target: Path,
     assert sonde.open(tmp_path / "other").root in run.folder.parents
 
 
+def test_single_text_is_one_tag_and_one_setting(fake_engine: Fake, target: Path, archive: Path) -> None:
+    run = sonde.run(PLAN, on=target, settings="data.access.transfer=4KiB", tags="first")
+    assert (run.tags, run.record().plan["data"]["access"]["transfer"]) == (("first",), "4KiB")
+    with pytest.raises(sonde.UserError, match="1TB/s=. is not a rate"):
+        sonde.open(archive).gate(run.id, at_least="write=1TB/s=")
+
+
 def test_failed_run_raises_and_is_stored(fake_engine: Fake, target: Path, archive: Path) -> None:
     fake_engine("enospc")
     with pytest.raises(RunFailedError, match="no space left"):

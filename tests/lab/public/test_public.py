@@ -105,6 +105,13 @@ def test_invalid_selections_and_queries_raise_user_errors(root: Path) -> None:
             wrong()
 
 
+def test_unknown_status_and_validity_are_rejected(root: Path) -> None:
+    with pytest.raises(UserError, match='no status "complete"; use done, failed, interrupted, mismatch or lost'):
+        package.open(root).runs(status="complete")
+    with pytest.raises(UserError, match='no validity "bad"; use good, doubtful or invalid'):
+        package.open(root).runs(validity="bad")
+
+
 def test_missing_default_archive_has_no_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SONDE_ARCHIVE", str(tmp_path / "none"))
     assert list(package.open().runs()) == []

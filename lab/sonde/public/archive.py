@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from sonde.model.errors import UserError
+from sonde.public.arguments import Texts, list_texts, require_choice, require_range
 from sonde.public.runs import Run, RunList, load_run
-from sonde.public.text_arguments import Texts, list_texts
 from sonde.store.archive import Archive
 from sonde.store.selection import RUN_STATUSES, VALIDITIES, Selection, parse_moment
 
@@ -54,8 +54,10 @@ class ArchiveReader:
         """Runs that match all filters, the oldest first; the filters are those of `sonde list`.
 
         `since` and `until` are days, times (UTC) or spans like "7d". Calibrations of checks are left out. Raises
-        UserError for an invalid time, status or validity.
+        UserError for an invalid time, status, validity or number.
         """
+        if last is not None:
+            require_range("last", last, 1, 2**62)
         selection = build_selection(plan, on, system, source, status, validity, tag, finding, since, until)
         return RunList(self._open_catalog, selection, last)
 
@@ -90,6 +92,7 @@ class ArchiveReader:
         from sonde.public.comparing import make_comparison
         from sonde.trends.archive_comparison import compare_archive_sides
 
+        require_range("smallest_change", smallest_change, 0, 0.99)
         machine = read_system(find_system_file(str(system))) if system else None
         hint = "with_simulated=True compares them all the same."
         return make_comparison(
@@ -120,6 +123,9 @@ class ArchiveReader:
         from sonde.store.events import read_archive_events
         from sonde.trends.archive_survey import SurveyRequest, read_measured_survey
 
+        require_choice("measure", measure, ("delivered", "capability"))
+        require_range("budget", budget, 0.01, 50)
+        require_range("smallest_change", smallest_change, 0, 0.99)
         selection = build_selection(plan, on, system, "", "", "", tag, "", since, until)
         request = SurveyRequest(selection, measure, budget, smallest_change)
         survey = read_measured_survey(
@@ -137,6 +143,7 @@ class ArchiveReader:
         from sonde.trends.archive_gate import gate_against_baseline, gate_against_limits, repeat_run
         from sonde.trends.stated_limits import parse_limit
 
+        require_range("retests", retests, 0, 20)
         if bool(baseline) == bool(at_least):
             raise UserError("Say what to compare with: either baseline=NAME or at_least=[PHASE=RATE].")
 
@@ -188,8 +195,8 @@ def build_selection(
     """Returns the selection for the filters of the public methods. Raises UserError for an invalid time, status or
     validity."""
     for name, value, choices in (("status", status, RUN_STATUSES), ("validity", validity, VALIDITIES)):
-        if value and value not in choices:
-            raise UserError(f'There is no {name} "{value}"; use {", ".join(choices[:-1])} or {choices[-1]}.')
+        if value:
+            require_choice(name, value, choices)
     return Selection(
         plan=plan,
         target=on,

@@ -26,9 +26,9 @@ from sonde.model.experiment import make_experiment
 from sonde.model.experiment.description import EXPERIMENT_FORMAT
 from sonde.model.plan import read_plan_document
 from sonde.model.system import System, read_system
+from sonde.public.arguments import Texts, list_texts
 from sonde.public.experiment_results import ExecutedExperiment, make_executed_experiment
 from sonde.public.measuring import ArchiveSource, PlanSource, open_archive_folder, show_progress
-from sonde.public.text_arguments import Texts, list_texts
 
 DirectorySource = str | Path | Mapping[str, str | Path] | None
 

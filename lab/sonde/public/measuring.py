@@ -30,9 +30,9 @@ from sonde.model.experiment.description import EXPERIMENT_FORMAT
 from sonde.model.plan import read_plan_document
 from sonde.model.system import read_system
 from sonde.public.archive import ArchiveReader
+from sonde.public.arguments import Texts, list_texts, require_range
 from sonde.public.runs import Run, load_run
 from sonde.public.tables import Rows
-from sonde.public.text_arguments import Texts, list_texts
 from sonde.store.archive import Archive
 
 if TYPE_CHECKING:
@@ -67,6 +67,8 @@ def run(
     Raises UserError if the plan is wrong, if nothing could be measured, or if the run failed; a failed run is stored.
     """
     name, document = _read_plan_document(plan)
+    if processes is not None:
+        require_range("processes", processes, 1, 65536)
     loaded = load_plan(name, list(list_texts(settings)), None if on is None else str(on), document)
     loaded, ranks = divide_tasks_into_processes(loaded, launcher, tasks, processes)
     labels = RunLabels(group, list_texts(tags), note)
@@ -106,6 +108,10 @@ def simulate(
     `system` is a system file or the name of a shipped one. `faults` are texts like "slow-target 3 10x". The run is
     marked as simulated. Raises UserError like `run`.
     """
+    require_range("seed", seed, 0, 2**62)
+    for argument, number in (("nodes", nodes), ("tasks", tasks)):
+        if number is not None:
+            require_range(argument, number, 1, 10_000_000)
     machine = read_system(find_system_file(str(system)))
     name, document = _read_plan_document(plan)
     loaded = load_simulated_plan(name, list(list_texts(settings)), document, machine, mount, tasks)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from sonde.public.arguments import Texts
     from sonde.public.runs import Run
-    from sonde.public.text_arguments import Texts
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -54,8 +54,25 @@ def test_run_divides_tasks_and_applies_settings(fake_engine: Fake, target: Path,
 def test_single_text_is_one_tag_and_one_setting(fake_engine: Fake, target: Path, archive: Path) -> None:
     run = sonde.run(PLAN, on=target, settings="data.access.transfer=4KiB", tags="first")
     assert (run.tags, run.record().plan["data"]["access"]["transfer"]) == (("first",), "4KiB")
-    with pytest.raises(sonde.UserError, match="1TB/s=. is not a rate"):
+    with pytest.raises(sonde.UserError, match="is not a rate"):
         sonde.open(archive).gate(run.id, at_least="write=1TB/s=")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda folder: sonde.run(PLAN, on=folder, processes=0), "processes is 0; it must be from 1 to 65536"),
+        (lambda folder: sonde.simulate(PLAN, "cumulus", nodes=0), "nodes is 0; it must be from 1 to 10000000"),
+        (lambda folder: sonde.simulate(PLAN, "cumulus", tasks=-2), "tasks is -2"),
+        (lambda folder: sonde.simulate(PLAN, "cumulus", seed=-1), "seed is -1"),
+    ],
+)
+def test_number_outside_its_range_starts_no_run(
+    call: Callable[[Path], object], message: str, fake_engine: Fake, target: Path, archive: Path
+) -> None:
+    with pytest.raises(sonde.UserError, match=message):
+        call(target)
+    assert not list(archive.glob("*/*"))
 
 
 def test_failed_run_raises_and_is_stored(fake_engine: Fake, target: Path, archive: Path) -> None:

@@ -9,6 +9,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,24 @@ def test_unknown_status_and_validity_are_rejected(root: Path) -> None:
         package.open(root).runs(status="complete")
     with pytest.raises(UserError, match='no validity "bad"; use good, doubtful or invalid'):
         package.open(root).runs(validity="bad")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda archive: archive.runs(last=-1), "last is -1; it must be from 1"),
+        (lambda archive: archive.compare("last", "last", smallest_change=7), "smallest_change is 7; .* from 0 to 0.99"),
+        (lambda archive: archive.trends(smallest_change=float("nan")), "smallest_change is nan"),
+        (lambda archive: archive.trends(budget=-1), "budget is -1; it must be from 0.01 to 50"),
+        (lambda archive: archive.trends(measure="best"), 'no measure "best"; use delivered or capability'),
+        (lambda archive: archive.gate(at_least="write=1GB/s", retests=-3), "retests is -3"),
+    ],
+)
+def test_argument_outside_its_range_is_rejected(
+    call: Callable[[package.ArchiveReader], object], message: str, root: Path
+) -> None:
+    with pytest.raises(UserError, match=message):
+        call(package.open(root))
 
 
 def test_missing_default_archive_has_no_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

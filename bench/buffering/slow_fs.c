@@ -72,6 +72,13 @@ static int slow_unlink(const char* path) {
     pause_a_while();
     return result(unlink(real(path)));
 }
+/// Also called for a file that is removed while it is open.
+static int slow_rename(const char* from, const char* to, unsigned flags) {
+    static __thread char source[4096];
+    snprintf(source, sizeof(source), "%s%s", folder, from);
+    pause_a_while();
+    return flags != 0 ? -EINVAL : result(rename(source, real(to)));
+}
 static int slow_readdir(const char* path, void* list, fuse_fill_dir_t fill, off_t offset, struct fuse_file_info* file,
                         enum fuse_readdir_flags flags) {
     (void)offset, (void)file, (void)flags;
@@ -98,6 +105,7 @@ int main(int argc, char** argv) {
                                                       .truncate = slow_truncate,
                                                       .release = slow_release,
                                                       .unlink = slow_unlink,
+                                                      .rename = slow_rename,
                                                       .readdir = slow_readdir};
     if (argc != 4) {
         return 2;

@@ -52,12 +52,18 @@ def build_java(folder: Path) -> list[str]:
     return [require_tool("java"), "-cp", str(folder), "Records"]
 
 
+def build_musl(folder: Path) -> list[str]:
+    compile_source(folder, "musl-gcc", "-O", "-o", str(folder / "musl"), str(SOURCES / "records.c"))
+    return [str(folder / "musl")]
+
+
 def find_node(_: Path) -> list[str]:
     return [require_tool("node"), str(SOURCES / "records.js")]
 
 
 BUILDERS: dict[str, Callable[[Path], list[str]]] = {
     "go": build_go,
+    "musl": build_musl,
     "rust": build_rust,
     "java": build_java,
     "node": find_node,
@@ -98,3 +104,16 @@ def test_bubblewrap_sees_no_difference(preload: Preload, run_bare: Plain, tmp_pa
 def test_eatmydata_sees_no_difference(preload: Preload, run_bare: Plain, tmp_path: Path, params: str) -> None:
     """eatmydata preloads a library too."""
     require_same(preload, run_bare, tmp_path, [require_tool("eatmydata"), "bash", "-c", RECORDS], params)
+
+
+def test_container_without_the_library_runs_as_before(preload: Preload, tmp_path: Path) -> None:
+    """The loader prints one line on the missing library, and the program runs."""
+    outer = ["--bind", "/", "/", "--tmpfs", str(preload.library.parent), "--bind", str(tmp_path), str(tmp_path)]
+    arguments = [*outer, "--dev", "/dev", "cat", "missing"]
+    tried = subprocess.run([require_tool("bwrap"), *arguments], cwd=tmp_path, capture_output=True, check=False)
+    if tried.returncode != 1:
+        pytest.skip("bwrap may not make namespaces here")
+    under = preload.run(["bwrap", *arguments], tmp_path, IOBUF_PARAMS="*")
+    loader, message = under.stderr.splitlines()
+    assert loader.endswith("from LD_PRELOAD cannot be preloaded (cannot open shared object file): ignored.")
+    assert (under.returncode, f"{message}\n".encode()) == (1, tried.stderr)

@@ -5,6 +5,7 @@
 #include "files/summary.hpp"
 #include "model/bypass.hpp"
 #include "model/choice.hpp"
+#include "model/error_line.hpp"
 #include "model/registry.hpp"
 #include "model/state.hpp"
 #include "model/table.hpp"
@@ -147,6 +148,10 @@ void open_json_lines_file() noexcept {
     Text name;
     name << state.json_report_folder << "/buffer-" << std::int64_t{pid} << ".ndjson" << '\0';
     const long fd = system::open_own_file(name.data(), O_WRONLY | O_CREAT | O_APPEND, 0644);
+    if (fd < 0) {
+        log_unwritable_file("SONDE_IOBUF_LINES", name.data());
+        state.json_report_folder = nullptr;  // one line is enough
+    }
     const long high = fd >= 0 ? system::duplicate_to_high_descriptor(static_cast<int>(fd)) : -1;
     if (fd >= 0) {
         raw::call(SYS_close, fd);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "files/summary.hpp"
 
+#include "model/error_line.hpp"
 #include "model/state.hpp"
 #include "system/own_file.hpp"
 #include "system/system_log.hpp"
@@ -59,10 +60,12 @@ void write_summary() noexcept {
     }
     const long fd = system::open_own_file(settings.summary, O_WRONLY | O_CREAT | O_APPEND, 0644);
     const char* line = std::strchr(text.data(), '{');  // a path holds this sign after the first one only
-    if (fd >= 0) {
-        raw::call(SYS_write, fd, raw::pointer_to_number(line), static_cast<long>(text.data() + text.length() - line));
-        raw::call(SYS_close, fd);
+    if (fd < 0) {
+        log_unwritable_file("SONDE_IOBUF_SUMMARY", settings.summary);
+        return;
     }
+    raw::call(SYS_write, fd, raw::pointer_to_number(line), static_cast<long>(text.data() + text.length() - line));
+    raw::call(SYS_close, fd);
 }
 
 }  // namespace sonde::buffer

@@ -83,7 +83,7 @@ void start_buffer() noexcept {
     }
     buffer::single_threaded = static_cast<const char*>(dlsym(RTLD_DEFAULT, "__libc_single_threaded"));
     buffer::start_buffering({.pread = real_pread, .pwrite = real_pwrite}, *library_settings, report_descriptor,
-                            get_initial_variable("SONDE_IOBUF_LINES"));
+                            copy_initial_variable("SONDE_IOBUF_LINES"));
     start_c_streams(*library_settings);
     buffer_standard_output();
 }
@@ -99,7 +99,7 @@ __attribute__((constructor)) void initialize_library() {
         errno = saved_errno;
         return;
     }
-    if (const char* folder = get_initial_variable("SONDE_TRACE")) {
+    if (const char* folder = copy_initial_variable("SONDE_TRACE")) {
         trace::start_tracing(folder, read_trace_event_limit());
     } else {
         start_buffer();

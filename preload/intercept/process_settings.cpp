@@ -26,6 +26,13 @@ const char* get_initial_variable(const char* name) noexcept {
     return nullptr;
 }
 
+const char* copy_initial_variable(const char* name) noexcept {
+    const char* text = get_initial_variable(name);
+    const std::size_t size = text != nullptr ? std::strlen(text) + 1 : 0;
+    void* copy = text != nullptr ? system::map_bytes(size) : nullptr;
+    return copy != nullptr ? static_cast<const char*>(std::memcpy(copy, text, size)) : nullptr;
+}
+
 namespace {
 
 settings::Settings process_settings;
@@ -62,7 +69,7 @@ void read_settings_file(const char* path) noexcept {
         }
         return;
     }
-    constexpr std::size_t max_bytes = 65536;
+    constexpr std::size_t max_bytes = 65536;  // more than the entries that count
     auto* text = static_cast<char*>(system::map_bytes(max_bytes));
     long bytes_read = -1;
     std::size_t length = 0;
@@ -82,6 +89,11 @@ void read_settings_file(const char* path) noexcept {
                               : "the settings file named by SONDE_IOBUF_FILE cannot be read; nothing of it is used.");
         return;
     }
+    if (length == max_bytes - 1) {
+        print_warning(of_site ? "/etc/sonde/iobuf.conf is longer than 64 KiB; the rest of it is not used."
+                              : "the settings file named by SONDE_IOBUF_FILE is longer than 64 KiB; the rest of it is "
+                                "not used.");
+    }
     settings::read_params(text, process_settings, print_warning);
 }
 
@@ -90,30 +102,21 @@ bool is_set_to(const char* name, const char* value) noexcept {
     return text != nullptr && std::strcmp(text, value) == 0;
 }
 
-/// Copies `text`, because some programs write their title over the environment. Null when it is absent or does not fit.
-template <std::size_t Size>
-const char* copy_text(char (&to)[Size], const char* text) noexcept {
-    const std::size_t length = text != nullptr ? std::strlen(text) : Size;
-    if (length >= Size) {
-        return nullptr;
-    }
-    std::memcpy(to, text, length + 1);
-    return to;
-}
-
 /// Reads the program name, for only= and not= and for the summary of the process.
 void describe_process() noexcept {
     static char program[4096];
-    static char job[128];
-    static char summary[4096];
     const long length = raw::call(SYS_readlinkat, AT_FDCWD, raw::pointer_to_number("/proc/self/exe"),
                                   raw::pointer_to_number(program), sizeof(program) - 1);
     process_settings.program = length > 0 ? program : nullptr;
     for (const char* name : {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID"}) {
-        process_settings.job =
-            process_settings.job != nullptr ? process_settings.job : copy_text(job, get_initial_variable(name));
+        process_settings.job = process_settings.job != nullptr ? process_settings.job : copy_initial_variable(name);
     }
-    process_settings.summary = copy_text(summary, get_initial_variable("SONDE_IOBUF_SUMMARY"));
+    process_settings.summary = copy_initial_variable("SONDE_IOBUF_SUMMARY");
+    if (process_settings.summary != nullptr && process_settings.summary[0] != '/' &&
+        std::strcmp(process_settings.summary, "syslog") != 0) {
+        print_warning("SONDE_IOBUF_SUMMARY is syslog or a path that begins with \"/\"; no summary is written.");
+        process_settings.summary = nullptr;
+    }
     for (const char* name : {"SLURM_PROCID", "PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK"}) {
         process_settings.is_first_rank &= get_initial_variable(name) == nullptr || is_set_to(name, "0");
     }

@@ -9,6 +9,9 @@ namespace sonde::intercept {
 /// The environment as it was given: a program may have replaced getenv, or not have started yet. Null when it is not
 /// set or empty.
 const char* get_initial_variable(const char* name) noexcept;
+/// A copy of the variable, because some programs write their title over the environment. Null when it is not set, or
+/// without memory.
+const char* copy_initial_variable(const char* name) noexcept;
 
 /// Returns the settings; null if this process buffers and counts nothing. Reports wrong settings on standard error.
 settings::Settings* read_settings() noexcept;

@@ -30,4 +30,12 @@ void log_error_line(const system::Text& line) noexcept {
     system::send_to_system_log(line.data(), line.length() - 1);
 }
 
+void log_unwritable_file(const char* variable, const char* path) noexcept {
+    system::Text text;
+    begin_error_line(text);
+    text << variable << ": " << path
+         << " cannot be written. It must be a regular file that only this user can write, in an existing folder.\n";
+    log_error_line(text);
+}
+
 }  // namespace sonde::buffer

@@ -4,6 +4,7 @@
 #include "settings/glob.hpp"
 #include "system/text.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace sonde::settings {
@@ -122,20 +123,17 @@ bool is_option_without_effect(TextRange name) noexcept {
     return name.is("vbuffer_count") || name.is("preflush") || name.is("lazyclose") || name.is("ignoreflush");
 }
 
-bool set_number(TextRange name, TextRange value, Rule& rule, Warn warn) noexcept {
+bool set_number(TextRange name, TextRange value, TextRange option, Rule& rule, Warn warn) noexcept {
     for (const Number& number : numbers) {
         if (!name.is(number.name)) {
             continue;
         }
         std::uint64_t number_read = 0;
         if (!read_size(value.begin, value.length, number_read)) {
-            warn_of_piece(warn, "IOBUF_PARAMS: this value is not a number and is ignored: ",
-                          {name.begin, name.length + 1 + value.length}, ".");
+            warn_of_piece(warn, "IOBUF_PARAMS: this value is not a number and is ignored: ", option, ".");
             return true;
         }
-        const std::uint64_t clamped = number_read < number.min_value   ? number.min_value
-                                      : number_read > number.max_value ? number.max_value
-                                                                       : number_read;
+        const auto clamped = std::clamp<std::uint64_t>(number_read, number.min_value, number.max_value);
         if (clamped != number_read) {
             warn_of_piece(warn, "IOBUF_PARAMS: the value of ", name,
                           " is outside of what is possible; the nearest possible one is taken.");
@@ -150,22 +148,23 @@ void read_option(TextRange name, TextRange value, TextRange option, Rule& rule, 
     const bool has_value =
         find_character(option.begin, option.begin + option.length, '=') < option.begin + option.length;
     if (name.length == 0 || is_option_without_effect(name) || set_user_assurance(name, value, rule, warn) ||
-        (has_value && set_number(name, value, rule, warn))) {
+        set_number(name, value, option, rule, warn)) {
         return;
     }
     for (const Flag& flag : flags) {
         if (name.is(flag.name)) {
-            rule.*flag.member = !(value.is("0") || value.is("off") || value.is("no"));
+            const bool is_off = value.is("0") || value.is("off") || value.is("no");
+            if (has_value && !is_off && !value.is("1") && !value.is("on") && !value.is("yes")) {
+                warn_of_piece(warn, "IOBUF_PARAMS: this option takes on or off and is ignored: ", option, ".");
+                return;
+            }
+            rule.*flag.member = !is_off;
             return;
         }
     }
     warn_of_piece(warn, "IOBUF_PARAMS: there is no option \"", option,
                   "\"; known are size, count, prefetch, direct, verbose, alone, mpiio, stdio, "
                   "auto, only, not and off.");
-}
-
-bool is_limit(TextRange name) noexcept {
-    return name.is("maxmem") || name.is("threads") || name.is("age");
 }
 
 void read_limit(TextRange name, TextRange value, TextRange option, Limits& limits, Warn warn) noexcept {
@@ -225,7 +224,7 @@ struct ProgramFilter {
 
 /// Reads the entry %locked of the site, whose options later entries cannot change.
 void read_lock(TextRange name, TextRange value, TextRange option, Settings& into, Warn warn) noexcept {
-    if (is_limit(name)) {
+    if (name.is("maxmem") || name.is("threads") || name.is("age")) {
         read_limit(name, value, option, into.limits, warn);
     } else {
         read_option(name, value, option, into.locked_options, warn);
@@ -259,8 +258,10 @@ bool read_options(const char* colon, const char* end, TextRange pattern, Rule& r
     const bool process = pattern.is("%process");
     const bool locks = pattern.is("%locked");
     ProgramFilter program_filter;
-    for_each_option(colon, end, [&](TextRange name, TextRange value, TextRange) {
-        program_filter.read(name, value, into.program);
+    for_each_option(colon, end, [&](TextRange name, TextRange value, TextRange option) {
+        if (program_filter.read(name, value, into.program) && value.length == 0) {
+            warn_of_piece(warn, "IOBUF_PARAMS: this option needs the name of a program: ", option, ".");
+        }
     });
     if (!program_filter.is_program_included()) {
         into.is_excluded |= process;

@@ -100,6 +100,57 @@ def test_comparing_stage_reports_write_by_other_process(preload: Preload, tmp_pa
     assert read_summary(file)["differences"] == 1
 
 
+@pytest.mark.parametrize(
+    ("variable", "value", "expected_message"),
+    [
+        ("SONDE_IOBUF_SUMMARY", "/missing/summary", "SONDE_IOBUF_SUMMARY: /missing/summary cannot be written."),
+        ("SONDE_IOBUF_SUMMARY", "summary", 'SONDE_IOBUF_SUMMARY is syslog or a path that begins with "/"; no summary'),
+        ("SONDE_IOBUF_LINES", "/missing", "SONDE_IOBUF_LINES: /missing/buffer-"),
+        ("SONDE_IOBUF_FILE", "/missing", "the settings file named by SONDE_IOBUF_FILE cannot be read"),
+        ("SONDE_IOBUF", "offf", "SONDE_IOBUF is off, count or verify; another value has no effect."),
+    ],
+)
+def test_unusable_variable_is_reported_in_one_line(
+    preload: Preload, tmp_path: Path, variable: str, value: str, expected_message: str
+) -> None:
+    done = preload.run([PYTHON, "-S", "-c", WRITER], tmp_path, IOBUF_PARAMS="*/data", **{variable: value})
+    assert done.returncode == 0
+    assert done.stderr.startswith(f"sonde: {expected_message}"), done.stderr
+    assert done.stderr.count("\n") == 1
+    assert [file.name for file in tmp_path.iterdir()] == ["data"]
+
+
+def test_long_settings_file_is_reported(preload: Preload, tmp_path: Path) -> None:
+    settings = tmp_path / "settings"
+    settings.write_text(f"*/data\n#{'x' * 65536}\n*.log:off\n", encoding="utf-8")
+    done = preload.run([PYTHON, "-S", "-c", WRITER], tmp_path, SONDE_IOBUF_FILE=str(settings))
+    assert done.stderr == (
+        "sonde: the settings file named by SONDE_IOBUF_FILE is longer than 64 KiB; the rest of it is not used.\n"
+    )
+
+
+# Some programs write their title over the environment, which the kernel shows as their command line.
+OVERWRITE_ENVIRONMENT = """
+import ctypes
+entries = ctypes.POINTER(ctypes.c_void_p).in_dll(ctypes.CDLL(None), "environ")
+count = 0
+while entries[count]:
+    ctypes.memset(entries[count], ord("Z"), len(ctypes.string_at(entries[count])))
+    count += 1
+"""
+
+
+@pytest.mark.parametrize("variable", ["SONDE_IOBUF_LINES", "SONDE_IOBUF_SUMMARY", "SONDE_TRACE"])
+def test_output_survives_overwritten_environment(preload: Preload, tmp_path: Path, variable: str) -> None:
+    folder = tmp_path / "output"
+    folder.mkdir()
+    value = folder / "summary" if variable == "SONDE_IOBUF_SUMMARY" else folder
+    command = [PYTHON, "-S", "-c", OVERWRITE_ENVIRONMENT + WRITER]
+    done = preload.run(command, tmp_path, IOBUF_PARAMS="*/data", **{variable: str(value)})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [bool(file.read_text(encoding="utf-8")) for file in folder.iterdir()] == [True]
+
+
 # Each test mounts its file in a new mount namespace.
 ENTER_ETC = 'mount --bind "$1" /etc && exec "${@:2}"'
 ENTER_LOG = 'mount -t tmpfs none /dev && touch /dev/log && mount --bind "$1" /dev/log && exec "${@:2}"'

@@ -67,6 +67,8 @@ def test_traced_program_is_counted_and_its_trace_can_be_displayed(tmp_path: Path
         ("4M:count=2", 'the pattern "4M" looks like a size'),
         (":size=1m", "an entry has no pattern"),
         ("%process:maxmem=lots", '%process does not know "maxmem=lots"'),
+        ("*:direct=maybe", "this option takes on or off: direct=maybe."),
+        ("*:only=", "this option needs the name of a program: only=."),
     ],
 )
 def test_invalid_settings_are_rejected(
@@ -77,6 +79,14 @@ def test_invalid_settings_are_rejected(
     assert done.stderr.startswith("sonde: IOBUF_PARAMS: ")
     assert expected_complaint in done.stderr
     assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "result").exists()
+
+
+def test_long_settings_file_is_rejected(tmp_path: Path, sonde_with_library: Sonde) -> None:
+    (tmp_path / "settings").write_text("#" + "x" * 65536, encoding="utf-8")
+    done = sonde_with_library("iobuf", "--settings", "settings", "--", sys.executable, "-S", "-c", WRITER)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "longer than 64 KiB" in done.stderr
     assert not (tmp_path / "result").exists()
 
 

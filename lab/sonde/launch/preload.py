@@ -123,7 +123,9 @@ def validate_iobuf_settings(library_file: Path, variables: Mapping[str, str]) ->
     except (OSError, subprocess.TimeoutExpired):
         return
     for line in messages.splitlines():
-        if line.startswith("sonde: IOBUF_PARAMS: ") and not line.endswith("the nearest possible one is taken."):
+        if line.startswith(("sonde: IOBUF_PARAMS: ", "sonde: the settings file ")) and not line.endswith(
+            "the nearest possible one is taken."
+        ):
             raise UserError(line.removeprefix("sonde: ").replace(" and is ignored", ""))
 
 

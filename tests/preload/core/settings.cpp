@@ -127,6 +127,23 @@ TEST_CASE("invalid settings are reported and valid settings used") {
     CHECK(warnings.size() == 1);
 }
 
+TEST_CASE("options with invalid values are reported and ignored") {
+    CHECK_FALSE(parse("*:direct=maybe")->rules[0].direct);
+    REQUIRE(warnings.size() == 1);
+    CHECK(warnings[0].find("takes on or off and is ignored: direct=maybe.") != std::string::npos);
+    CHECK(parse("*:direct=on")->rules[0].direct);
+    CHECK(parse("*:direct=yes:alone=1")->rules[0].is_only_user);
+    CHECK(warnings.empty());
+    CHECK(parse("*:size")->rules[0].buffer_bytes == 1U << 20U);
+    REQUIRE(warnings.size() == 1);
+    CHECK(warnings[0].find("not a number and is ignored: size.") != std::string::npos);
+    for (const char* text : {"*:only=", "*:not"}) {
+        parse(text);
+        REQUIRE(warnings.size() == 1);
+        CHECK(warnings[0].find(std::string("needs the name of a program: ") + (text + 2) + ".") != std::string::npos);
+    }
+}
+
 TEST_CASE("a settings file has one entry a line, and comments") {
     const auto settings = parse("# ours\n*.dat:size=2M\n\n  # off for these\n*.log:off\nname#1\n");
     REQUIRE(settings->rule_count == 3);

@@ -83,7 +83,7 @@ def _divide_drive(server: DrawnServer, drive: str, part_count: int, above: Seque
     """Lists partitions of a drive in lsblk, with what lies above each."""
     document = json.loads(server.outputs["lsblk"])
     row = next(row for row in document["blockdevices"] if row["name"] == drive)
-    size = server.drive_bytes // part_count
+    size = (server.drive_bytes - (2 << 20)) // part_count >> 20 << 20
     (top,) = row["children"]
     tops = [top if name == "md0" else {**top, "name": name, "kname": name, "mountpoint": None, "fstype": None}
             for name in above]  # fmt: skip

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.check_fstab_mounts import is_target_line
-from sonde.design.layout.check_fstab_sources import find_source_faults
+from sonde.design.layout.check_fstab_sources import find_lasting_name, find_source_faults, list_named_devices
 from sonde.design.layout.check_inactive_arrays import list_inactive_arrays
 from sonde.design.layout.check_volumes import list_inactive_volumes
 from sonde.design.layout.faults import LayoutFault
@@ -19,7 +19,18 @@ from sonde.design.layout.observe_written import parse_written_size
 _SETTINGS = {"UUID": "fs_uuid", "LABEL": "fs_label", "PARTLABEL": "partlabel"}
 _LOCAL_KINDS = ("xfs", "ext2", "ext3", "ext4")
 # Options that do not depend on the one who mounts, and cost much where they are forgotten.
-_LASTING_OPTIONS = ("noatime", "logdev", "logbsize", "largeio", "swalloc", "nobarrier", "noquota", "stripe", "sunit")
+_DEVICES_OF_XFS = ("logdev", "rtdev")
+_LASTING_OPTIONS = (
+    "noatime",
+    *_DEVICES_OF_XFS,
+    "logbsize",
+    "largeio",
+    "swalloc",
+    "nobarrier",
+    "noquota",
+    "stripe",
+    "sunit",
+)
 # What the kernel prints for each mounted XFS that nobody gave another value.
 _PRINTED_DEFAULTS = ("logbsize=32k", "logbsize=32768")
 
@@ -166,7 +177,10 @@ def _compare_options(observed_storage: ObservedStorage, entry: FstabEntry) -> It
         new += ["ro"] * ("ro" in entry.options and "ro" not in mount.options)
         changed = _describe_other_log_buffers(mount.options, entry.options)
         lost, new = ([name for name in names if not changed or name != "logbsize"] for names in (lost, new))
-        if lost or new or changed:
+        devices = [option for option in mount.options if option.partition("=")[0] in {*_DEVICES_OF_XFS} & set(lost)]
+        if mount.kind == "xfs" and devices:
+            yield _report_lost_devices(observed_storage, entry.mount_point, lost, devices)
+        elif lost or new or changed:
             texts = ["without " + ", ".join(lost)] * bool(lost) + ["with " + ", ".join(new)] * bool(new)
             texts += [changed] * bool(changed)
             yield LayoutFault(
@@ -174,6 +188,23 @@ def _compare_options(observed_storage: ObservedStorage, entry: FstabEntry) -> It
                 "after the next start of the machine it is mounted in another way than now",
                 "write the options that are meant into fstab",
             )  # fmt: skip
+
+
+def _report_lost_devices(
+    observed_storage: ObservedStorage, mount_point: str, lost_names: Sequence[str], options: Sequence[str]
+) -> LayoutFault:
+    """A line of XFS without the option that names its log or realtime device."""
+    texts = []
+    for name, _, path in (option.partition("=") for option in options):
+        disks = list_named_devices(observed_storage, path)
+        texts.append(f"{name}={(find_lasting_name(disks[0]) if disks else '') or path}")
+    names = " and ".join(option.partition("=")[0] for option in options)
+    return LayoutFault(
+        "fstab differs from the mount", mount_point, f"fstab mounts it without {', '.join(lost_names)}",
+        f"XFS whose log or realtime device is another one is not mounted without {names}: the next start of the machine"
+        " does not mount it, and may stop",
+        f"write {','.join(texts)} into its line of fstab", tuple(lost_names),
+    )  # fmt: skip
 
 
 def _describe_other_log_buffers(mount_options: Collection[str], fstab_options: Collection[str]) -> str:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from sonde.design.checked_items import CheckedItem
-from sonde.design.layout.check_fstab_sources import list_named_devices
+from sonde.design.layout.check_fstab_sources import find_lasting_name, list_named_devices
 from sonde.design.layout.check_quotas import find_quota_differences
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import FstabEntry, ObservedDisk, ObservedFileSystem, ObservedStorage
@@ -124,10 +124,10 @@ def _check_device(
             "fstab differs from the mount", mount_point,
             f"fstab has {option}, which is {disk.name}; it is mounted with {mounted} ({mounted_disk.name})",
             "after the next start of the machine it is not mounted: its log is elsewhere",
-            f"write {name}={_find_lasting_name(observed_storage, mounted_disk) or mounted} into fstab", (name,),
+            f"write {name}={find_lasting_name(mounted_disk) or mounted} into fstab", (name,),
         )  # fmt: skip
     elif _has_passing_name(observed_storage, path, disk):
-        lasting = _find_lasting_name(observed_storage, disk) if disk is not None else ""
+        lasting = find_lasting_name(disk) if disk is not None else ""
         yield LayoutFault(
             "name of a device may change", mount_point,
             f"fstab has {option}: the kernel numbers devices in the order in which it meets them",
@@ -152,10 +152,3 @@ def _has_passing_name(observed_storage: ObservedStorage, path: str, disk: Observ
     if re.fullmatch(r"/dev/nvme\d+n\d+(?:p\d+)?", path):
         return len({name for name in observed_storage.disks if re.fullmatch(r"nvme\d+n\d+", name)}) > 1
     return re.fullmatch(r"/dev/(?:sd[a-z]+\d*|dm-\d+)", path) is not None
-
-
-def _find_lasting_name(observed_storage: ObservedStorage, disk: ObservedDisk) -> str:
-    """A link to a device that leads to it after each start; "" is unknown."""
-    links = disk.settings.get("links", "").split()
-    return next((link for folder in ("/dev/md/", "/dev/mapper/", "/dev/disk/by-id/", "/dev/disk/by-partlabel/")
-                 for link in links if link.startswith(folder)), "")  # fmt: skip

@@ -65,3 +65,10 @@ def _shows_folder(observed_storage: ObservedStorage, folder: str) -> bool:
     """Whether an output shows links in a folder of /dev."""
     return any(link.startswith(folder) for disk in observed_storage.disks.values()
                for link in disk.settings.get("links", "").split())  # fmt: skip
+
+
+def find_lasting_name(disk: ObservedDisk) -> str:
+    """A link to a device that leads to it after each start; "" is unknown."""
+    links = disk.settings.get("links", "").split()
+    return next((link for folder in ("/dev/md/", "/dev/mapper/", "/dev/disk/by-id/", "/dev/disk/by-partlabel/")
+                 for link in links if link.startswith(folder)), "")  # fmt: skip

@@ -166,8 +166,17 @@ def _find_drive_replaced_by_spare(pool: ObservedFileSystem, spare_name: str) -> 
 
 
 def _describe_remaining_redundancy(pool: ObservedFileSystem, faulty_vdevs: list[ObservedVdev]) -> str:
+    """What the pool still bears; of its log, only the last writes of each host depend."""
+    logs = [vdev for vdev in faulty_vdevs if vdev.use == "logs"]
+    if logs and len(logs) == len(faulty_vdevs):
+        remaining = [member for vdev in logs for member in pool.list_vdev_members(vdev.name)
+                     if member.state in _GOOD_STATES]  # fmt: skip
+        if remaining:
+            return ("the log has no second copy: if the remaining device fails before its writes reach the pool, the"
+                    " last seconds of synchronous writes are lost; the data drives are not affected")  # fmt: skip
+        return "synchronous writes wait for the data drives, and the pool is not imported without zpool import -m"
     margins = []
-    for vdev in faulty_vdevs:
+    for vdev in [vdev for vdev in faulty_vdevs if vdev not in logs]:
         children = pool.list_vdev_members(vdev.name)
         lost = sum(child.state not in _GOOD_STATES for child in children)
         bears = len(children) - 1 if vdev.kind == "mirror" else _PARITY_BY_VDEV_TYPE.get(vdev.kind.split(":")[0], 0)

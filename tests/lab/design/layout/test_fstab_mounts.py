@@ -121,3 +121,11 @@ def test_device_of_a_target_line_is_compared(source: str, kind: str) -> None:
     more = {"links": links, "lsblk": json.dumps({"blockdevices": rows})}
     faults = find_faults(f"{source} /lustre/ost2 lustre noauto 0 0\n", mount, kinds, **more)
     assert [fault.kind for fault in faults] == [kind] * bool(kind)
+
+
+def test_external_log_that_fstab_lacks_stops_the_mount() -> None:
+    mount = {"target": "/data", "source": "/dev/sdc1", "fstype": "xfs", "options": "rw,noatime,logdev=/dev/md125p2"}
+    (fault,) = find_faults("LABEL=data /data xfs noatime 0 0\n", mount, links=LINKS)
+    assert (fault.kind, fault.problem) == ("fstab differs from the mount", "fstab mounts it without logdev")
+    assert "is not mounted without logdev: the next start of the machine does not mount it" in fault.cost
+    assert fault.remedy == "write logdev=/dev/md/logs2 into its line of fstab"

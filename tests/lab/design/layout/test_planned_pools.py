@@ -173,6 +173,17 @@ def test_log_devices_without_their_mirror_are_reported() -> None:
     assert "zpool remove scratch pci-0000:3b:00.0-sas-phy8-lun-0, then zpool attach scratch" in fault.remedy
 
 
+@pytest.mark.parametrize(("lost", "cost"), [
+    ((8,), "the data drives are not affected"), ((7, 8), "is not imported without zpool import -m")])  # fmt: skip
+def test_lost_log_devices_do_not_count_as_data_drives(lost: tuple[int, ...], cost: str) -> None:
+    log = print_log(7, 8).replace("mirror-1  ONLINE", "mirror-1  DEGRADED")
+    for number in lost:
+        log = log.replace(f"phy{number}-lun-0  ONLINE", f"phy{number}-lun-0  REMOVED")
+    status = print_pool(print_raidz() + log).replace("ONLINE", "DEGRADED", 2)
+    faults = [fault for fault in check_pool(status, "", describe_pool_with_log()).faults if fault.kind == "degraded"]
+    assert [cost in fault.cost for fault in faults] == [True]
+
+
 def test_status_of_lost_files_is_one_fault() -> None:
     status = "status: One or more devices has experienced an error resulting in data\n\tcorruption.\nconfig:"
     files = "errors: Permanent errors have been detected in the following files:\n\n        /scratch/run 7.h5\n"

@@ -276,3 +276,14 @@ def test_drives_of_sas_without_error_recovery_are_one_text(tmp_path: Path) -> No
         "Copyright (C) 2002-20, Bruce Allen\n\nSCSI device successfully opened\n\nUse 'smartctl -a' (or '-x') to print"
         " SMART (and more) information\n\n" for name in ("sda", "sdb")), encoding="utf-8")  # fmt: skip
     assert read_files([path]).unknown == ("the error recovery of sda, sdb: smartctl prints none",)
+
+
+@pytest.mark.parametrize("debug", ["debug=ioctl neterror\n", ""])
+def test_parameters_of_a_standby_server_are_read(debug: str, tmp_path: Path) -> None:
+    path = tmp_path / "mds2.txt"
+    errors = "".join(f"error: get_param: param_path '{name}': No such file or directory\n"
+                     for name in ("obdfilter/*/brw_size", "osc/*/active"))  # fmt: skip
+    path.write_text(f"=== sonde layout collect: lctl get_param 'obdfilter.*.brw_size' debug ===\n{errors}{debug}\n")
+    storage = read_files([path])
+    assert not any("no known form" in text for text in storage.unknown)
+    assert [each.facts for each in storage.file_systems] == [{"debug": "ioctl neterror"}] * bool(debug)

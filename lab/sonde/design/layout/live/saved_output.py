@@ -95,6 +95,7 @@ _EMPTY_FORMS: Mapping[str, str] = {
     # Each line ends in one way only: patterns that can divide a text in many ways take forever on one without a match.
     "cat /etc/mdadm": r"(?:(?!ARRAY).*\n)*(?!ARRAY).*",
     "lctl dl": r"(?:[ \t]*\d+ \w+ (?:mgc|mgs|mds|ost) .*(?:\n|$))*",  # a server without targets
+    "lctl get_param": r"(?:error: get_param: .*(?:\n|$))*",
     "lvs": _EMPTY_REPORT, "pvs": _EMPTY_REPORT, "": "",
     "cat /etc/fstab": r"(?:#.*(?:\n|$)|\n)*", "smartctl -H": _SMARTCTL_HEADER_TEXT,
     "smartctl -A": _SMARTCTL_HEADER_TEXT,

@@ -180,6 +180,7 @@ _LCTL_NODE_PATTERN = re.compile(r"^(debug|timeout|at_min|at_max|jobid_var)=(.*)$
 LCTL_FORM = (
     r"^(obdfilter|osd-\w+|osc|mdc|osp|llite|lov|lod|mdt|mdd|ost|mds|ofd)\.[^.=\s]+\.\S+?="
     r"|^[ \t]*\d+ (UP|IN|AT|ST) \w+ \S+ \S+ \d+$"
+    r"|^error: get_param: param_path '"  # a server or client without targets
 )
 _LCTL_DEVICE_PATTERN = re.compile(r"^[ \t]*\d+ (UP|IN|AT|ST|\w+) (\w+) (\S+) \S+ \d+$", re.MULTILINE)
 

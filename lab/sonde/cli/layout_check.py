@@ -61,6 +61,7 @@ def check_command(
     from sonde.design.layout.check import check_layout
     from sonde.design.layout.check_file_systems import join_checks
     from sonde.design.layout.check_hosts import check_hosts
+    from sonde.design.layout.check_partner_storage import exclude_undecided_storage, list_mounts_of_pairs
     from sonde.design.layout.check_system import check_described_storage
     from sonde.design.layout.live.inspection import inspect_storage
     from sonde.design.layout.live.joining import join_observations
@@ -97,7 +98,9 @@ def check_command(
         if len(hosts) > 1:
             checks.append(check_hosts(hosts, planned, mounts, written, written_by_plan))
         else:
-            checks.append(check_layout(storage, planned, directories, mounts, written, written_by_plan=written_by_plan))
+            check = check_layout(storage, planned, directories, mounts, written, written_by_plan=written_by_plan)
+            pairs = list_mounts_of_pairs(plan.system, planned.id) if plan is not None and planned is not None else {}
+            checks.append(exclude_undecided_storage(check, pairs))
     verdict = join_checks(checks) if len(checks) > 1 else checks[0]
     print_layout_check(hosts, verdict, as_json)
     return choose_exit_code(len(verdict.faults), verdict.checked_items)

@@ -1,18 +1,49 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Removes the faults of a host that follow from storage which its partner uses: pools, arrays and local file systems on
-drives that both see are in use on one of them only, and a cluster mounts them."""
+"""Removes the faults of a host that follow from storage which its partner uses, or may use: pools, arrays and file
+systems on drives that both see are in use on one of them only, and a cluster mounts them."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from sonde.design.layout.check_planned_pools import find_vdev_disk
 from sonde.design.layout.check_shared_arrays import find_member_view
-from sonde.design.layout.faults import LayoutFault
+from sonde.design.layout.faults import LayoutCheck, LayoutFault
 from sonde.design.layout.live.joining import read_identity
 from sonde.design.layout.live.observations import ObservedFileSystem, ObservedStorage
+from sonde.model.system import System
 
+# Faults of storage that only one server of a pair uses at a time.
+_KINDS_OF_ONE_SERVER = ("pool not imported", "array not assembled", "not mounted", "not mounted at a start")
 _LOCAL_KINDS = ("xfs", "ext2", "ext3", "ext4", "btrfs")
+
+
+def list_mounts_of_pairs(system: System, file_system_id: str) -> dict[str, str]:
+    """The directories where servers with a failover partner mount a local file system, with the names of the pair."""
+    pairs = {}
+    for item in system.list_parts("mounts"):
+        if file_system_id in system.find_references(item.id, "file_system"):
+            for server in system.find_references(item.id, "on"):
+                if getattr(item.table, "through", "") == "local" and (partner := system.find_partner(server)):
+                    pairs[str(getattr(item.table, "path", ""))] = f"{server} and {partner}"
+    return pairs
+
+
+def exclude_undecided_storage(check: LayoutCheck, pairs_by_mount_point: Mapping[str, str]) -> LayoutCheck:
+    """The check of one host of a pair without what depends on its partner, of which no output is given: whether the
+    cluster runs the storage there, and mounts it at a start. That is unknown."""
+    faults, unknown = [], []
+    for fault in check.faults:
+        pair = next((names for path, names in pairs_by_mount_point.items() if path in fault.location.split(", ")), "")
+        if fault.kind in ("pool not imported", "array not assembled"):
+            pair = next(iter(pairs_by_mount_point.values()), "")
+        if pair and fault.kind in _KINDS_OF_ONE_SERVER:
+            unknown.append(f"{fault.location}: {fault.problem}; that is right where the cluster of {pair} mounts it:"
+                           " give the outputs of both")  # fmt: skip
+        else:
+            faults.append(fault)
+    return replace(check, faults=tuple(faults), unknown=(*check.unknown, *unknown))
 
 
 def exclude_storage_of_partners(

@@ -3,12 +3,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from sonde.design.layout.check import check_layout
 from sonde.design.layout.check_hosts import check_hosts
-from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem, ObservedPath, ObservedStorage
+from sonde.design.layout.check_partner_storage import exclude_undecided_storage, list_mounts_of_pairs
+from sonde.design.layout.live.observations import (
+    FstabEntry,
+    ObservedDisk,
+    ObservedFileSystem,
+    ObservedPath,
+    ObservedStorage,
+)
 from sonde.design.layout.live.observations import ObservedVdev as Vdev
 from sonde.design.layout.plan import plan_layout
 from sonde.design.layout.written_attributes import list_written_attributes
@@ -98,3 +107,20 @@ def test_scheduler_of_map_is_compared_with_the_plan() -> None:
     assert [each.problem for each in faults if each.kind == "not as planned"] == [
         "scheduler is bfq; planned is mq-deadline"
     ]
+
+
+@pytest.mark.parametrize("has_partner", [True, False])
+@pytest.mark.parametrize("serves", [True, False])
+def test_storage_of_one_server_of_a_pair_is_unknown(has_partner: bool, serves: bool) -> None:
+    document = describe_servers("xfs")
+    if not has_partner:
+        document["servers"][0] = {"id": "nfs[1-2]", "roles": ["nfs"]}
+    plan = plan_layout(make_system(document, "pair.toml"))
+    layout = plan.get_layout("proj")
+    storage = replace(observe("xfs", serves), fstab=(FstabEntry("/dev/nvme0n1", "/", "xfs", ("defaults",)),))
+    check = check_layout(storage, layout, (), ["/proj"], list_written_attributes(plan.system, layout))
+    decided = exclude_undecided_storage(check, list_mounts_of_pairs(plan.system, "proj"))
+    kinds = ("array not assembled", "not mounted", "not mounted at a start")
+    faults = [fault for fault in decided.faults if fault.kind in kinds]
+    texts = [text for text in decided.unknown if "where the cluster of nfs1 and nfs2 mounts it" in text]
+    assert (bool(faults), bool(texts)) == (not has_partner, has_partner)

@@ -23,7 +23,7 @@ from pathlib import Path
 from types import FrameType
 
 import click
-from click.shell_completion import CompletionItem
+from click.shell_completion import CompletionItem, get_completion_class
 
 from sonde.cli.output_options import (
     add_output_options,
@@ -256,6 +256,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="replace")
     try:
         with _treat_signals_as_interrupts(signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1), open_output_session():
+            _require_completion_shell(os.environ.get("_SONDE_COMPLETE", ""))
             result = command.main(
                 args=list(arguments) if arguments is not None else None,
                 prog_name="sonde",
@@ -282,6 +283,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if os.environ.get("SONDE_DEBUG"):
             raise
         return _report_error(_store_internal_error(error), EXIT_FAILED)
+
+
+def _require_completion_shell(completion_request: str) -> None:
+    """Raises UserError for a shell without completion, for which Click prints no message. No request is valid."""
+    shell, _, instruction = completion_request.partition("_")
+    if completion_request and (get_completion_class(shell) is None or instruction not in ("source", "complete")):
+        raise UserError(f'There is no completion "{completion_request}"; use bash_source, zsh_source or fish_source.')
 
 
 @contextmanager

@@ -94,6 +94,13 @@ def test_names_complete_in_real_shell(prefix: Path, shell: str, command_line: st
     assert expected in answers, done.stderr
 
 
+def test_shell_without_completion_is_rejected(prefix: Path) -> None:
+    environment = {**make_environment(prefix), "_SONDE_COMPLETE": "tcsh_source"}
+    done = subprocess.run(["sonde"], env=environment, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == 'sonde: There is no completion "tcsh_source"; use bash_source, zsh_source or fish_source.\n'
+
+
 def test_every_verb_has_man_page(prefix: Path) -> None:
     from sonde.cli.main import list_verbs
 

@@ -124,9 +124,14 @@ def _print_configuration(archive: Archive, is_stated: bool, as_json: bool) -> in
             "command line" if is_stated else _find_setting_source("archive", ARCHIVE_VARIABLE, files),
         )
     ]
+    settings = get_output_settings()
     rows += [
-        ("color", get_output_settings().color, _find_setting_source("color", "NO_COLOR", files)),
-        ("quiet", str(get_output_settings().is_quiet).lower(), _find_setting_source("quiet", "", files)),
+        ("color", settings.color, _find_output_setting_source("color", settings.color, "auto", files)),
+        (
+            "quiet",
+            str(settings.is_quiet).lower(),
+            _find_output_setting_source("quiet", settings.is_quiet, False, files),
+        ),
     ]
     winning: set[str] = set()
     for file in files:
@@ -154,6 +159,7 @@ def _print_configuration(archive: Archive, is_stated: bool, as_json: bool) -> in
         get_results_console().print(f"{path}: {'read' if path in present else 'absent'}", style="dim", soft_wrap=True)
     get_results_console().print(
         "The first of these wins: command line, environment, user's file, site's file, default."
+        " A file overrides NO_COLOR."
     )
     return EXIT_OK
 
@@ -162,6 +168,18 @@ def _find_setting_source(setting_name: str, variable: str, files: Sequence[Confi
     if os.environ.get(variable):
         return f"${variable}"
     return next((str(file.path) for file in files if setting_name in file.values), "default")
+
+
+def _find_output_setting_source(
+    setting_name: str, setting_value: Any, default: Any, files: Sequence[ConfigurationFile]
+) -> str:
+    """Returns where `color` or `quiet` is from. As no-color.org asks, a file overrides $NO_COLOR."""
+    file = next((file for file in files if setting_name in file.values), None)
+    if setting_value != (file.values[setting_name] if file else default):
+        return "command line"
+    if file is not None:
+        return str(file.path)
+    return "$NO_COLOR" if setting_name == "color" and os.environ.get("NO_COLOR") else "default"
 
 
 def _flatten_tables(configuration_table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

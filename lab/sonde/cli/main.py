@@ -23,6 +23,7 @@ from pathlib import Path
 from types import FrameType
 
 import click
+from click.core import ParameterSource
 from click.shell_completion import CompletionItem, get_completion_class
 
 from sonde.cli.output_options import (
@@ -33,6 +34,7 @@ from sonde.cli.output_options import (
     read_defaults,
     write_requested_export,
 )
+from sonde.model.configuration import find_verb_setting
 from sonde.model.errors import EXIT_BAD_INPUT, EXIT_FAILED, EXIT_INTERRUPTED, UserError, suggest_close_name
 from sonde.model.version import __version__
 from sonde.store.pandas_discovery import declare_command_process
@@ -324,9 +326,13 @@ def _make_usage_message(error: click.ClickException) -> str:
     message = re.sub(r"\. \((Did you mean [^)]*)\)$", r". \1", message)  # same form for one and several suggestions
     message = message if message.endswith((".", "?", "!")) else f"{message}."
     context = getattr(error, "ctx", None)
-    if context is not None:
-        message += f" See `{context.command_path} --help`."
-    return message
+    if context is None:
+        return message
+    parameter = getattr(error, "param", None)
+    if parameter is not None and context.get_parameter_source(parameter.name) is ParameterSource.DEFAULT_MAP:
+        option = max(parameter.opts, key=len).lstrip("-")
+        return f"{message} The value is from {find_verb_setting([*context.command_path.split()[1:], option])}."
+    return f"{message} See `{context.command_path} --help`."
 
 
 def _store_internal_error(error: Exception) -> str:

@@ -9,7 +9,12 @@ from typing import Any
 import click
 
 from sonde.cli.completion import enable_name_completion
-from sonde.model.configuration import GENERAL_SETTINGS, ConfigurationFile, read_configuration_files
+from sonde.model.configuration import (
+    GENERAL_SETTINGS,
+    ConfigurationFile,
+    find_verb_setting,
+    read_configuration_files,
+)
 from sonde.model.errors import UserError, suggest_close_name
 from sonde.terminal.screen import get_messages_console, get_output_settings
 from sonde.terminal.table_export import EXPORT_FORMATS, write_tables_to_stdout
@@ -97,8 +102,20 @@ def read_defaults(verb_names: tuple[str, ...]) -> dict[str, Any]:
                     f" each verb, like [run].{hint}"
                 )
             else:
-                defaults[name] = {**defaults.get(name, {}), **_convert_to_click_defaults(value)}
+                defaults[name] = _merge_defaults(defaults.get(name, {}), _convert_to_click_defaults(value))
     return defaults
+
+
+def _merge_defaults(site_defaults: Mapping[str, Any], user_defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the defaults of both files, also in tables of subcommands; those of the user win."""
+    merged = dict(site_defaults)
+    for name, value in user_defaults.items():
+        inner = merged.get(name)
+        if isinstance(value, Mapping) and isinstance(inner, Mapping):
+            merged[name] = _merge_defaults(inner, value)
+        else:
+            merged[name] = value
+    return merged
 
 
 def _convert_to_click_defaults(configuration_table: Mapping[str, Any]) -> dict[str, Any]:
@@ -135,12 +152,12 @@ def check_verb_defaults(verb: click.Command, defaults: Mapping[str, Any], verb_p
     }
     for name, value in list(defaults.items()):
         if isinstance(verb, click.Group) and isinstance(value, Mapping) and name in verb.commands:
-            check_verb_defaults(verb.commands[name], value, f"{verb_path}.{name}")
+            check_verb_defaults(verb.commands[name], value, f"{verb_path} {name}")
         elif name not in options:
-            hint = suggest_close_name(name, options)
+            table = verb_path.replace(" ", ".")
             raise UserError(
-                f'A configuration file sets "{name}" in [{verb_path}], and `sonde {verb_path}` has no such '
-                f"option.{hint}"
+                f'{find_verb_setting([*verb_path.split(), name])} sets "{name}" in [{table}], and `sonde {verb_path}`'
+                f" has no such option.{suggest_close_name(name, options)}"
             )
         elif options[name] != name and isinstance(defaults, dict):
             defaults[str(options[name])] = defaults.pop(name)

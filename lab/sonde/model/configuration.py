@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -80,6 +80,19 @@ def find_general_setting(setting_name: str) -> tuple[Any, Path] | None:
     for file in read_configuration_files():
         if setting_name in file.values:
             return file.values[setting_name], file.path
+    return None
+
+
+def find_verb_setting(setting_path: Sequence[str]) -> Path | None:
+    """Returns the path of the file that sets an option of a verb, like ("baseline", "show", "json"); None if no file
+    does. Dashes and underscores are the same."""
+    for file in read_configuration_files():
+        value: Any = file.values
+        for name in setting_path:
+            names = {key.replace("-", "_"): key for key in value} if isinstance(value, Mapping) else {}
+            value = value[names[name.replace("-", "_")]] if name.replace("-", "_") in names else None
+        if value is not None:
+            return file.path
     return None
 
 

@@ -17,6 +17,9 @@ import pytest
 from archive_builders import store_run
 from record_scene import Scene
 
+from sonde.cli.output_options import read_defaults
+from sonde.model import configuration
+
 
 @pytest.fixture
 def stored_runs(archive: Path) -> Path:
@@ -109,6 +112,17 @@ def test_configured_option_is_default_of_verb(
     assert sonde("baseline", "show").json == []
 
 
+def test_options_of_both_files_apply_to_one_subcommand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(configuration, "SITE_FILE", tmp_path / "site.toml")
+    text = '[run]\nrepeat = 3\nnote = "site"\n[event.add]\nkind = "upgrade"\nend = "2d"\n'
+    (tmp_path / "site.toml").write_text(text, encoding="utf-8")
+    write_configuration(monkeypatch, tmp_path / "config.toml", '[run]\nnote = "user"\n[event.add]\nend = "1d"\n')
+    assert read_defaults(("run", "event")) == {
+        "run": {"repeat": 3, "note": "user"},
+        "event": {"add": {"kind": "upgrade", "end": "1d"}},
+    }
+
+
 def test_archive_is_from_option_then_variable_then_file(
     sonde: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,6 +139,21 @@ def test_archive_is_from_option_then_variable_then_file(
     assert (stated["value"], stated["from"]) == (f"{tmp_path}/stated", "command line")
 
 
+def test_source_of_color_is_option_then_file_then_variable(
+    sonde: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def find_color(*options: str) -> tuple[str, str]:
+        setting = sonde("doctor", "--config", "--json", *options).json["settings"][1]
+        return setting["value"], setting["from"]
+
+    assert find_color() == ("auto", "default")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert find_color() == ("auto", "$NO_COLOR")
+    write_configuration(monkeypatch, tmp_path / "config.toml", 'color = "always"\n')
+    assert find_color() == ("always", f"{tmp_path}/config.toml")
+    assert find_color("--color", "never") == ("never", "command line")
+
+
 @pytest.mark.parametrize(
     ("text", "expected_sentence"),
     [
@@ -134,6 +163,8 @@ def test_archive_is_from_option_then_variable_then_file(
         ("quiet = 1", "quiet must be true or false"),
         ("[list]\nlats = 1", 'Did you mean "last"?'),
         ("[list]\nlast = 'x'", "is not a whole number"),
+        ("[list]\nlast = 0", "is not in the range x>=1. The value is from"),
+        ("[baseline.show]\nx = 1", 'sets "x" in [baseline.show], and `sonde baseline show` has no such option'),
         ("[list", "is not TOML"),
         ("[list]\nlast = " + "[" * 200 + "]" * 200, "is nested too deeply"),
         ("# " + "x" * (1 << 20), "is larger than a configuration file can be (1 MiB)"),
@@ -144,9 +175,10 @@ def test_wrong_configuration_is_rejected_in_one_sentence(
 ) -> None:
     monkeypatch.delenv("SONDE_ARCHIVE", raising=False)
     write_configuration(monkeypatch, tmp_path / "config.toml", text)
-    result = sonde("list")
+    result = sonde(*(("baseline", "show") if "baseline" in text else ("list",)))
     assert result.code == 2
     assert expected_sentence in result.err
+    assert str(tmp_path / "config.toml") in result.err
     assert len(result.err.splitlines()) == 1
     assert result.out == ""
 

@@ -10,7 +10,10 @@ from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.check_peer_attributes import ATTRIBUTE_COSTS, read_peer_attributes
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage
+from sonde.model.units import format_count_with_noun
 
+# Faults of one host that are about its number of paths.
+_PATH_FAULTS = ("adapter sees fewer ports", "fewer paths than others", "single path", "one adapter for all paths")
 # The hosts see equal LUNs in different ways, or say what a LUN holds.
 _OF_THE_HOST = frozenset({"fs_kind", "members", "tran"})
 
@@ -18,11 +21,14 @@ _OF_THE_HOST = frozenset({"fs_kind", "members", "tran"})
 def compare_hosts(
     storage_by_host: Mapping[str, ObservedStorage], reported: set[tuple[str, str]]
 ) -> Iterator[LayoutFault | CheckedItem]:
-    """Settings in which hosts with the same LUNs differ. `reported` are hosts and attributes of other faults."""
+    """Settings and numbers of paths in which hosts with the same LUNs differ. `reported` are hosts with the attributes
+    and kinds of their other faults."""
     maps = {host: {identity: disk for disk in storage.disks.values() if (identity := _read_identity(disk))}
             for host, storage in storage_by_host.items()}  # fmt: skip
     for group in _group_hosts(maps):
         shared = set.intersection(*(set(maps[host]) for host in group))
+        if not any((host, kind) in reported for host in group for kind in _PATH_FAULTS):
+            yield from _compare_path_counts({host: [maps[host][identity] for identity in shared] for host in group})
         for part in ("maps", "paths"):
             values = {host: _list_common_values(storage_by_host[host], maps[host], shared, part) for host in group}
             for attribute in sorted(set.intersection(*(set(each) for each in values.values()))):
@@ -36,6 +42,37 @@ def compare_hosts(
                         ATTRIBUTE_COSTS.get(attribute, "after a failover targets behave in another way than before"),
                         "set the same on all of them (udev rule, multipath.conf)", (attribute,),
                     )  # fmt: skip
+
+
+def _compare_path_counts(maps_by_host: Mapping[str, Sequence[ObservedDisk]]) -> Iterator[LayoutFault | CheckedItem]:
+    """Hosts with equally many adapters, of which all maps of one have fewer paths than those of another."""
+    counts = {host: {len(disk.paths) for disk in maps} for host, maps in maps_by_host.items()}
+    adapters = {host: {path.adapter for disk in maps for path in disk.paths} for host, maps in maps_by_host.items()}
+    if any(len(each) != 1 for each in counts.values()) or len({len(each) for each in adapters.values()}) != 1:
+        return
+    yield CheckedItem("numbers of paths on hosts with the same LUNs", ", ".join(counts))
+    numbers = {host: next(iter(each)) for host, each in counts.items()}
+    most = max(numbers, key=lambda host: numbers[host])
+    fewer = [host for host in numbers if numbers[host] < numbers[most]]
+    if fewer:
+        texts = [f"{host} ({_describe_ports(maps_by_host[host])})" for host in fewer]
+        yield LayoutFault(
+            "hosts differ", ", ".join(fewer),
+            f"all LUNs that it shares with {most} have {numbers[fewer[0]]} paths, and {numbers[most]} on {most}:"
+            f" {', '.join(texts)}; {most} ({_describe_ports(maps_by_host[most])})",
+            "each adapter lacks ports of the array: with one adapter, cable or port all paths of a controller are lost",
+            f"look at the cables and the zoning of {' and '.join(fewer)}: each adapter needs the ports that those of"
+            f" {most} see; then rescan", parts=tuple(fewer),
+        )  # fmt: skip
+
+
+def _describe_ports(maps: Sequence[ObservedDisk]) -> str:
+    """The number of ports of the array that each adapter of a host sees."""
+    ports: dict[str, set[str]] = {}
+    for path in (path for disk in maps for path in disk.paths):
+        ports.setdefault(path.adapter, set()).add(path.port)
+    return ", ".join(f"host{adapter} sees {format_count_with_noun(len(ports[adapter]), 'port')}"
+                     for adapter in sorted(ports))  # fmt: skip
 
 
 def _read_identity(disk: ObservedDisk) -> str:

@@ -46,7 +46,7 @@ def check_hosts(
     results: list[LayoutFault | CheckedItem] = []
     own_faults: list[LayoutFault] = []
     reported = {(host, attribute) for host, verdict in verdicts.items() for fault in verdict.faults
-                for attribute in fault.attributes}  # fmt: skip
+                for attribute in (fault.kind, *fault.attributes)}  # fmt: skip
     results += [*compare_hosts(storage_by_host, reported), *find_shared_mounts(storage_by_host)]
     shared_lines = list(find_shared_fstab_lines(storage_by_host))
     results += shared_lines

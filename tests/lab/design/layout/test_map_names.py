@@ -11,7 +11,7 @@ import pytest
 from storage_builders import describe_pair
 
 from sonde.design.layout.check_hosts import check_hosts
-from sonde.design.layout.faults import LayoutFault
+from sonde.design.layout.faults import LayoutCheck, LayoutFault
 from sonde.design.layout.live.saved_output import read_hosts
 from sonde.design.layout.plan import plan_layout
 from sonde.design.layout.written_attributes import list_written_attributes
@@ -53,13 +53,20 @@ def print_host(names: Sequence[str], mounted: Sequence[int]) -> str:
     )
 
 
-def find_faults(names_of_second: Sequence[str], folder: Path) -> list[LayoutFault]:
+def check_pair(names_of_second: Sequence[str], folder: Path, absent: Sequence[str] = ()) -> LayoutCheck:
+    """The check of both servers, of which the second lacks paths with an address that begins in one of these ways."""
     (folder / "oss1.txt").write_text(print_host(NAMES, (0, 1)))
-    (folder / "oss2.txt").write_text(print_host(names_of_second, (2, 3)))
+    lines = print_host(names_of_second, (2, 3)).splitlines()
+    text = "\n".join(line for line in lines if not any(f"|- {start}" in line for start in absent))
+    (folder / "oss2.txt").write_text(text)
     plan = plan_layout(make_system(describe_two_controllers(), "pair.toml"))
     layout = plan.get_layout("fs")
     storage_by_host = read_hosts([folder / "oss1.txt", folder / "oss2.txt"])
-    verdict = check_hosts(storage_by_host, layout, ["/fs"], list_written_attributes(plan.system, layout))
+    return check_hosts(storage_by_host, layout, ["/fs"], list_written_attributes(plan.system, layout))
+
+
+def find_faults(names_of_second: Sequence[str], folder: Path) -> list[LayoutFault]:
+    verdict = check_pair(names_of_second, folder)
     kinds = ("device not visible", "target not mounted", "not as planned")
     return [fault for fault in verdict.faults
             if fault.kind in kinds and {"device", "controller"} & {*fault.attributes, "device" * (fault.kind[0] != "n")}
@@ -85,3 +92,17 @@ def test_exchanged_aliases_explain_controllers(names: Sequence[str], tmp_path: P
     assert fault.location == "oss2: dm-0, dm-1"
     assert "ost1 is the LUN 600a0b80000000000000000000000000 with fs-OST0000" in fault.problem
     assert len([text for text in fault.consequences if "lead to different controllers" in text]) == 2
+
+
+@pytest.mark.parametrize(
+    ("absent", "problems"),
+    [((), []), (("2:0:1:", "3:0:0:"), ["have 2 paths, and 4 on oss1: oss2 (host2 sees 1 port, host3 sees 1 port)"])],
+)
+def test_host_with_half_of_the_paths_of_its_partner(
+    absent: Sequence[str], problems: Sequence[str], tmp_path: Path
+) -> None:
+    """Both adapters lack another port, so that they see equally many."""
+    verdict = check_pair(NAMES, tmp_path, absent)
+    faults = [fault for fault in verdict.faults if fault.kind == "hosts differ"]
+    assert [text in fault.problem for fault, text in zip(faults, problems, strict=True)] == [True] * len(problems)
+    assert "numbers of paths on hosts with the same LUNs" in {item.subject for item in verdict.checked_items}

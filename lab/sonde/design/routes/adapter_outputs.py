@@ -16,6 +16,8 @@ _HEADS = {
 _HEAD_PATTERN = re.compile(rf"^({'|'.join(_HEADS)}) for (\S+):\s*$", re.MULTILINE)
 _PORT_HEAD_PATTERN = re.compile(r"^CA '(\S+)'\s*$", re.MULTILINE)
 _MODES = "link Supported link modes"
+# Empty lines and comments of users above an output.
+_COMMENT_PATTERN = re.compile(r"\A(?:[ \t]*(?:#.*)?\n)+")
 _VALUE_PATTERN = re.compile(r"\s*([^:]+):\s*(\S.*?)?\s*")
 
 
@@ -33,7 +35,7 @@ class InfiniBandPort:
 
 def is_ethtool_output(output_text: str) -> bool:
     """Whether a text begins with an output of ethtool."""
-    return _HEAD_PATTERN.match(output_text.lstrip()) is not None
+    return _HEAD_PATTERN.match(_COMMENT_PATTERN.sub("", output_text)) is not None
 
 
 def parse_ethtool_outputs(output_text: str) -> dict[str, dict[str, str]]:
@@ -57,7 +59,7 @@ def parse_ethtool_outputs(output_text: str) -> dict[str, dict[str, str]]:
 
 def is_ibstat_output(output_text: str) -> bool:
     """Whether a text begins with an output of ibstat."""
-    return _PORT_HEAD_PATTERN.match(output_text.lstrip()) is not None
+    return _PORT_HEAD_PATTERN.match(_COMMENT_PATTERN.sub("", output_text)) is not None
 
 
 def parse_ibstat_output(output_text: str) -> Iterator[InfiniBandPort]:

@@ -110,6 +110,7 @@ def _add_link_line(link_details: LinkDetails, link_line: str) -> LinkDetails:
             lacp_partner=_find_following_word(link_line, "ad_partner_mac"),
             has_port_failed=_find_following_word(link_line, "mii_status") == "DOWN",
             link_failures=int(failures) if failures.isdigit() else None,
+            permanent_address=link_details.permanent_address or _find_following_word(link_line, "perm_hwaddr"),
             lacp_state=int(state) if state.isdigit() else None,
         )
         if mode := re.match(r"\s+bond mode (\S+) miimon (\d+)", link_line):

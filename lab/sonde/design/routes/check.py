@@ -47,9 +47,14 @@ from sonde.model.errors import UserError
 
 
 def check_host_routes(
-    fabrics: Sequence[Fabric], host_or_class: str, host_tables: HostTables, other_tables: HostTables | None = None
+    fabrics: Sequence[Fabric],
+    host_or_class: str,
+    host_tables: HostTables,
+    other_tables: HostTables | None = None,
+    further_comparisons: Sequence[CheckedItem] = (),
 ) -> RouteCheck:
     """Checks a host, a class of hosts, a router, or "routers"; `other_tables` are those of a host of the other network.
+    `further_comparisons`, of other tables of this host, count for the options of the plan that were not compared.
     Raises UserError when no fabric has the name."""
     moved_ports = find_moved_ports(find_host_views(fabrics, host_or_class), host_tables)
     host_tables = _add_names_of_plan(host_tables, fabrics)
@@ -90,7 +95,9 @@ def check_host_routes(
         if not (has_both_sides and fault.kind == OTHER_ORDER)  # the routes of both sides have been compared
     )
     class_name = views[0].host_class.name if views else None
-    not_compared = list_options_not_compared(plan_all_routes(fabrics), class_name, host_tables.formats, comparisons)
+    not_compared = list_options_not_compared(
+        plan_all_routes(fabrics), class_name, host_tables.formats, (*comparisons, *further_comparisons)
+    )
     not_examined = [
         text
         for view in views

@@ -15,7 +15,8 @@ from sonde.design.routes.check_host_firewall import (
     list_addresses_by_device,
     list_observed_devices,
 )
-from sonde.design.routes.check_interface_profiles import find_profile_faults
+from sonde.design.routes.check_interface_names import find_naming_faults
+from sonde.design.routes.check_interface_profiles import find_profile_faults, list_devices_with_ports
 from sonde.design.routes.check_lnet import check_lnet_tables, list_unknown_lnet
 from sonde.design.routes.check_lnet_policies import list_unread_policies
 from sonde.design.routes.check_lnet_tunables import list_unread_module_options, list_unread_tunables
@@ -73,7 +74,11 @@ def check_host(
     unknown += list_unknown_lnet(system, host_or_class, host_tables) if "LNet" not in reasons else []
     if configured_tables is not None and _has_ip(configured_tables) and "ip and sysctl" not in reasons:
         configured_tables = replace(configured_tables, options=host_tables.options)
-        configuration = check_host_routes(find_fabrics(system), host_or_class, configured_tables)
+        configuration = check_host_routes(
+            find_fabrics(system), host_or_class, configured_tables, further_comparisons=checks[0].comparisons
+        )
+        if configured_tables.rules is None and configured_tables.routes is None:
+            configuration = replace(configuration, not_compared=())  # the live check lists the settings
         absent = _check_absent_settings(find_fabrics(system), host_or_class, host_tables, configured_tables)
         checks += [_select_configuration_faults(check, checks[0]) for check in (configuration, absent)]
     if configured_tables is not None and configured_tables.has_lnet and "LNet" not in reasons:
@@ -181,7 +186,13 @@ def _check_interface_profiles(
     devices = list_observed_devices(system, host_or_class, host_tables)
     profiles = (configured_tables or host_tables).interface_profiles
     addresses = list_addresses_by_device(system, host_or_class, host_tables)
-    faults, comparisons = split_faults_and_comparisons(find_profile_faults(profiles, devices, host_tables, addresses))
+    naming_tables = replace(host_tables, interface_names=(configured_tables or host_tables).interface_names)
+    faults, comparisons = split_faults_and_comparisons(
+        (
+            *find_profile_faults(profiles, devices, host_tables, addresses),
+            *find_naming_faults(list_devices_with_ports(devices, host_tables), naming_tables),
+        )
+    )
     return RouteCheck(host_or_class, faults, (), comparisons)
 
 

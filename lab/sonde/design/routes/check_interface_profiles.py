@@ -16,9 +16,8 @@ from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.interface_details import LinkDetails
 from sonde.design.routes.interface_profile import InterfaceProfile
-
-# Adapters of InfiniBand keep the last 8 bytes of their 20 only.
-_FIXED_INFINIBAND_CHARACTERS = 23
+from sonde.design.routes.link_usability import list_bond_ports
+from sonde.design.routes.permanent_addresses import find_owner_of_address, get_permanent_address, shorten_link_address
 
 
 def find_profile_faults(
@@ -29,11 +28,7 @@ def find_profile_faults(
 ) -> Iterator[RouteFault | CheckedItem]:
     """Faults of the files for the planned devices of a host, and for the ports of bonds and the devices below these;
     `host_tables` hold the link addresses. `planned_addresses` are those of the host by device, with prefix."""
-    devices = dict.fromkeys(planned_devices)
-    for device, details in host_tables.link_details.items():
-        if details.is_bond_port and details.master in devices:
-            devices[device] = None
-    for device in devices:
+    for device in list_devices_with_ports(planned_devices, host_tables):
         candidates = [
             profile
             for profile in profiles
@@ -47,32 +42,32 @@ def find_profile_faults(
             yield from _check_addresses(with_addresses[0], device, planned_addresses.get(device, ()))
 
 
+def list_devices_with_ports(devices: Collection[str], host_tables: HostTables) -> tuple[str, ...]:
+    """Some devices, and the ports of those that are bonds."""
+    ports = [port for device in devices for port in list_bond_ports(device, host_tables)]
+    return tuple(dict.fromkeys((*devices, *ports)))
+
+
 def _check_link_address(
     profile: InterfaceProfile, device: str, host_tables: HostTables
 ) -> Iterator[RouteFault | CheckedItem]:
     details = host_tables.link_details.get(device, LinkDetails())
-    observed = _get_permanent_address(details)
-    is_changed = profile.has_other_link_address or details.is_bond_port
-    if not profile.link_address or not observed or (is_changed and not details.permanent_address):
+    is_known = bool(details.permanent_address) or device in host_tables.permanent_addresses
+    observed = get_permanent_address(device, host_tables)
+    if not is_known and not details.is_bond_port:
+        observed = details.link_address.lower()  # also of a bond itself, as the address of a file for it
+    if not profile.link_address or not observed or (profile.has_other_link_address and not is_known):
         return
     yield CheckedItem("the link address in a file of an interface", f"{profile.origin}, {device}")
-    expected = _shorten_link_address(profile.link_address)
-    if expected == _shorten_link_address(observed):
+    if shorten_link_address(profile.link_address) == shorten_link_address(observed):
         return
-    owner = next(
-        (
-            other
-            for other, other_details in host_tables.link_details.items()
-            if _shorten_link_address(_get_permanent_address(other_details)) == expected
-        ),
-        None,
-    )
+    owner = find_owner_of_address(profile.link_address, host_tables)
     reason = f"that of {owner}" if owner else "which no interface of this host has (an adapter that was replaced?)"
     yield RouteFault(
         "not applied at the start", f"{profile.origin}, {profile.address_option}",
         f"the file is for the link address {profile.link_address}, {reason}; {device} has {observed}:"
-        f" {profile.manager} does not apply it to {device} at the next start, and then there are none of its addresses"
-        " and routes",
+        f" {profile.manager} does not apply it to {device} at the next start, and then "
+        + (f"{details.master} lacks this port" if details.master else "there are none of its addresses and routes"),
         f"write {profile.address_option}={observed}, or remove the line",
     )  # fmt: skip
 
@@ -96,15 +91,6 @@ def _check_addresses(
             "another prefix in a file" if same else "another address in a file", f"{profile.origin}, {device}",
             f"{effect}: {lost}", f"write {planned} in {profile.origin}",
         )  # fmt: skip
-
-
-def _get_permanent_address(details: LinkDetails) -> str:
-    """The link address that an adapter has from its maker, as far as it is known, else the one in use."""
-    return details.permanent_address or details.link_address.lower()
-
-
-def _shorten_link_address(link_address: str) -> str:
-    return link_address[-_FIXED_INFINIBAND_CHARACTERS:] if len(link_address.split(":")) == 20 else link_address
 
 
 def _check_competition(device: str, candidates: Sequence[InterfaceProfile]) -> Iterator[RouteFault]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.check_planned import MARKED_RULE, SITE_SETTING
 from sonde.design.routes.plan import RoutePlan
-from sonde.design.routes.plan_files import make_plan_files
+from sonde.design.routes.plan_files import FORMATS, make_plan_files
 from sonde.design.routes.written_options import WrittenOption, list_written_options, normalize_setting_name
 
 Key = tuple[str, str]
@@ -69,7 +69,8 @@ def list_options_not_compared(
             files = {name: text for name, text in files.items() if name.startswith("routes-routers")}
         return list(list_written_options(files))
 
-    written = [option for file_format in formats or (_SCRIPT,) for option in list_options(file_format)]
+    planned_formats = [each for each in formats if each in FORMATS] or [_SCRIPT]
+    written = [option for file_format in planned_formats for option in list_options(file_format)]
     if not any(option.group == _SETTING_GROUP for option in written):
         written += [option for option in list_options(_SCRIPT) if option.group == _SETTING_GROUP]
     return describe_options_not_compared(written, comparisons)

@@ -12,6 +12,7 @@ from sonde.design.routes.adapter_outputs import InfiniBandPort
 from sonde.design.routes.firewall_rules import Firewall
 from sonde.design.routes.inactive_profile import InactiveProfile
 from sonde.design.routes.interface_details import AddressDetails, LinkDetails
+from sonde.design.routes.interface_names import InterfaceName
 from sonde.design.routes.interface_profile import InterfaceProfile
 from sonde.design.routes.lnet_records import LnetInterface, LnetPeer, LnetPolicy, LnetRoute
 from sonde.design.routes.security_policies import SecurityPolicy
@@ -139,6 +140,8 @@ class HostTables:
     formats: tuple[str, ...] = ()  # of configuration files among the sources, by their names in sonde route plan
     inactive_profiles: tuple[InactiveProfile, ...] = ()  # configuration files that do not take effect at the start
     interface_profiles: tuple[InterfaceProfile, ...] = ()  # configuration files of interfaces
+    interface_names: tuple[InterfaceName, ...] = ()  # that files give to adapters by their link addresses
+    permanent_addresses: Mapping[str, str] = field(default_factory=dict)  # by device; of outputs other than ip's
     adapters: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # of ethtool, by device and name
     infiniband_ports: tuple[InfiniBandPort, ...] = ()
     firewalls: tuple[Firewall, ...] = ()
@@ -208,6 +211,8 @@ class HostTables:
             formats=tuple(dict.fromkeys((*self.formats, *other_tables.formats))),
             inactive_profiles=tuple(dict.fromkeys((*self.inactive_profiles, *other_tables.inactive_profiles))),
             interface_profiles=tuple(dict.fromkeys((*self.interface_profiles, *other_tables.interface_profiles))),
+            interface_names=tuple(dict.fromkeys((*self.interface_names, *other_tables.interface_names))),
+            permanent_addresses={**self.permanent_addresses, **other_tables.permanent_addresses},
             adapters={
                 device: {**self.adapters.get(device, {}), **other_tables.adapters.get(device, {})}
                 for device in {**self.adapters, **other_tables.adapters}

@@ -12,6 +12,7 @@ from sonde.design.routes.configuration_reader import iterate_ini_sections, list_
 from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.inactive_profile import InactiveProfile
 from sonde.design.routes.interface_details import LinkDetails
+from sonde.design.routes.interface_names import InterfaceName, parse_link_file
 from sonde.design.routes.lnet_module_routes import parse_module_routes
 from sonde.design.routes.output_texts import split_shell_words
 
@@ -55,8 +56,16 @@ def parse_interface_file(file_text: str, file_name: str) -> HostTables:
     return HostTables(
         mtus=dict.fromkeys(names[:1], int(mtu[1])) if mtu else {},
         inactive_profiles=tuple(_list_unmanaged_links(file_text, file_name)),
+        interface_names=tuple(_read_link_names(file_text, file_name)),
         formats=("networkd",),
     )
+
+
+def _read_link_names(file_text: str, file_name: str) -> Iterator[InterfaceName]:
+    """The name in a .link file of systemd."""
+    if file_name.endswith(".link"):
+        sections = {section: dict(members) for section, members in iterate_ini_sections(file_text)}
+        yield from parse_link_file(sections, file_name.rpartition("/")[2])
 
 
 def _list_unmanaged_links(file_text: str, file_name: str) -> Iterator[InactiveProfile]:

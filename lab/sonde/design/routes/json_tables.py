@@ -42,6 +42,11 @@ def parse_json_tables(json_text: str, file_name: str) -> HostTables:
     try:
         document = parse_json(json_text, object_pairs_hook=_select_first_members)
     except ValueError as reason:
+        if json_text.strip() == "[":
+            raise UserError(
+                f"{file_name} has an opening bracket only: ip stopped there with an error, as where the kernel does not"
+                " have these tables; run it again and read its message."
+            ) from None
         raise UserError(f"{file_name} is not JSON ({reason}); save the output of `ip -j` as it is.") from None
     rows = document if isinstance(document, list) else [document]
     if not all(isinstance(row, Mapping) for row in rows):
@@ -134,7 +139,7 @@ def _make_link_details(json_row: Mapping[str, Any]) -> LinkDetails:
         "SLAVE" in json_row.get("flags", ()),
         "MULTICAST" in json_row.get("flags", ("MULTICAST",)),
         lacks_carrier={"UP", "NO-CARRIER"} <= {*json_row.get("flags", ())},
-        permanent_address=str(json_row.get("permaddr", "")),
+        permanent_address=_find_permanent_address(json_row),
         gso_bytes=_find_number(json_row, "gso_max_size"),
         gso_segments=_find_number(json_row, "gso_max_segs"),
         parent=str(json_row.get("link") or ""),
@@ -145,6 +150,14 @@ def _make_link_details(json_row: Mapping[str, Any]) -> LinkDetails:
         counters=_read_counters(json_row.get("stats64") or json_row.get("stats") or {}),
         **_read_bond_state(json_row),
     )
+
+
+def _find_permanent_address(json_row: Mapping[str, Any]) -> str:
+    """The link address of the maker of an adapter; ports of a bond have that of the bond in use. Virtual devices have
+    none, or zeros."""
+    port_data = (json_row.get("linkinfo") or {}).get("info_slave_data") or {}
+    address = str(json_row.get("permaddr") or port_data.get("perm_hwaddr") or "")
+    return address if address.strip("0:") else ""
 
 
 def _read_counters(json_object: Mapping[str, Mapping[str, int]]) -> dict[str, int]:

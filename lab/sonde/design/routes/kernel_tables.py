@@ -123,6 +123,7 @@ def make_link_details(netlink_message: Any, device_names: dict[int, str]) -> Lin
         else device_names.get(netlink_message.get_attr("IFLA_LINK") or 0, ""),
         *_read_vlan_number_and_protocol(netlink_message),
         counters=_read_counters(netlink_message),
+        permanent_address=str(netlink_message.get_attr("IFLA_PERM_ADDRESS") or ""),
     )  # fmt: skip
     return _add_bond_state(details, netlink_message)
 
@@ -161,6 +162,7 @@ def _add_bond_state(link_details: LinkDetails, netlink_message: Any) -> LinkDeta
         aggregator=port.get_attr("IFLA_BOND_SLAVE_AD_AGGREGATOR_ID"),
         has_port_failed=port.get_attr("IFLA_BOND_SLAVE_MII_STATUS") == _BOND_LINK_DOWN,
         link_failures=port.get_attr("IFLA_BOND_SLAVE_LINK_FAILURE_COUNT"),
+        permanent_address=str(port.get_attr("IFLA_BOND_SLAVE_PERM_HWADDR") or link_details.permanent_address),
     )  # fmt: skip
 
 

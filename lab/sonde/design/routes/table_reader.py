@@ -35,6 +35,12 @@ from sonde.design.routes.host_tables import (
 )
 from sonde.design.routes.inactive_profile import InactiveProfile
 from sonde.design.routes.interface_files import is_interface_file, parse_interface_file
+from sonde.design.routes.interface_names import (
+    is_permanent_address_output,
+    is_udev_file,
+    parse_permanent_addresses,
+    parse_udev_rules,
+)
 from sonde.design.routes.interface_profile_files import read_interface_profile
 from sonde.design.routes.ip_lines import find_next_hop_types, parse_neighbor_line, parse_route_line, parse_rule_line
 from sonde.design.routes.json_tables import parse_json_tables
@@ -243,6 +249,10 @@ def _parse_tables_by_kind(table_text: str, file_name: str) -> HostTables:
         return HostTables(host_names=tuple(parse_hosts_file(table_text, file_name)))
     if is_ethtool_output(table_text):
         return HostTables(adapters=parse_ethtool_outputs(table_text))
+    if is_permanent_address_output(table_text):
+        return HostTables(permanent_addresses=parse_permanent_addresses(table_text, file_name))
+    if is_udev_file(table_text):
+        return HostTables(interface_names=tuple(parse_udev_rules(table_text, file_name)), formats=("udev",))
     if is_ibstat_output(table_text):
         return HostTables(infiniband_ports=tuple(parse_ibstat_output(table_text)))
     if is_policy_listing(table_text):

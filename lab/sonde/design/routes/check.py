@@ -98,21 +98,23 @@ def check_host_routes(
     not_compared = list_options_not_compared(
         plan_all_routes(fabrics), class_name, host_tables.formats, (*comparisons, *further_comparisons)
     )
-    not_examined = [
-        text
-        for view in views
-        for text in list_attributes_not_examined(view, host_tables.select_version(view.fabric.version))
-    ]
-    not_examined += _list_unknown_mtus(views, host_tables)
+    not_examined = tuple(dict.fromkeys(_list_not_examined(views, host_tables)))
+    return RouteCheck(host_or_class, faults, unknown, comparisons, not_compared, not_examined)
+
+
+def _list_not_examined(host_views: Sequence[HostView], host_tables: HostTables) -> Iterator[str]:
+    """Attributes of routes, MTUs and leases that no check examines."""
+    for view in host_views:
+        yield from list_attributes_not_examined(view, host_tables.select_version(view.fabric.version))
+    yield from _list_unknown_mtus(host_views, host_tables)
     leased = [
         address
-        for view in views
+        for view in host_views
         for address in view.addresses
         if host_tables.address_details.get(address, AddressDetails()).is_leased
     ]
     if leased:
-        not_examined.append(f"whether the lease of {', '.join(leased)} is renewed, without which its routes go too")
-    return RouteCheck(host_or_class, faults, unknown, comparisons, not_compared, tuple(dict.fromkeys(not_examined)))
+        yield f"whether the lease of {', '.join(leased)} is renewed, without which its routes go too"
 
 
 def _list_unknown_mtus(host_views: Sequence[HostView], host_tables: HostTables) -> list[str]:

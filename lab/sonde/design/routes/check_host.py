@@ -23,7 +23,8 @@ from sonde.design.routes.check_lnet_tunables import list_unread_module_options, 
 from sonde.design.routes.check_router import NOT_SET
 from sonde.design.routes.check_settings import KERNEL_OPTIONS
 from sonde.design.routes.fabric import Fabric, find_fabrics
-from sonde.design.routes.faults import RouteCheck
+from sonde.design.routes.faults import RouteCheck, RouteFault
+from sonde.design.routes.file_remedies import add_file_remedies
 from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.host_view import find_host_views
 from sonde.design.routes.moved_ports import find_moved_ports
@@ -51,6 +52,8 @@ def check_host(
     the settings of its configuration files, which are checked separately. Raises UserError when no part of the system
     has that name and a plan for the contents of the tables."""
     has_configuration = configured_tables is not None or bool(host_tables.formats)
+    if configured_tables is not None:
+        host_tables = replace(host_tables, file_settings=(*host_tables.file_settings, *configured_tables.file_settings))
     has_ip = _has_ip(host_tables)
     moved_devices = _map_moved_devices(system, host_or_class, host_tables)
     checks, reasons = [], dict[str, UserError]()
@@ -74,13 +77,7 @@ def check_host(
     unknown += list_unknown_lnet(system, host_or_class, host_tables) if "LNet" not in reasons else []
     if configured_tables is not None and _has_ip(configured_tables) and "ip and sysctl" not in reasons:
         configured_tables = replace(configured_tables, options=host_tables.options)
-        configuration = check_host_routes(
-            find_fabrics(system), host_or_class, configured_tables, further_comparisons=checks[0].comparisons
-        )
-        if configured_tables.rules is None and configured_tables.routes is None:
-            configuration = replace(configuration, not_compared=())  # the live check lists the settings
-        absent = _check_absent_settings(find_fabrics(system), host_or_class, host_tables, configured_tables)
-        checks += [_select_configuration_faults(check, checks[0]) for check in (configuration, absent)]
+        checks += _check_configuration(find_fabrics(system), host_or_class, host_tables, configured_tables, checks[0])
     if configured_tables is not None and configured_tables.has_lnet and "LNet" not in reasons:
         configured_lnet = _check_lnet(system, host_or_class, configured_tables, None, moved_devices)
         number = next(number for number, check in enumerate(checks) if check.unknown == _OTHER_LNET)
@@ -90,10 +87,7 @@ def check_host(
     return RouteCheck(
         host_or_class,
         not_understood=host_tables.unread_files,
-        faults=add_setting_files(
-            [fault for check in checks for fault in check.faults],
-            [tables for tables in (host_tables, configured_tables) if tables is not None],
-        ),
+        faults=_name_files([fault for check in checks for fault in check.faults], host_tables, configured_tables),
         unknown=tuple(unknown),
         comparisons=tuple(item for check in checks for item in check.comparisons),
         not_compared=tuple(text for check in checks for text in check.not_compared),
@@ -106,6 +100,31 @@ def check_host(
             *_NEVER_EXAMINED,
         ),
     )
+
+
+def _check_configuration(
+    fabrics: Sequence[Fabric],
+    host_or_class: str,
+    host_tables: HostTables,
+    configured_tables: HostTables,
+    live_check: RouteCheck,
+) -> list[RouteCheck]:
+    """The checks of what configuration files set, without the faults that the running host has too."""
+    configuration = check_host_routes(
+        fabrics, host_or_class, configured_tables, further_comparisons=live_check.comparisons
+    )
+    if configured_tables.rules is None and configured_tables.routes is None:
+        configuration = replace(configuration, not_compared=())  # the live check lists the settings
+    absent = _check_absent_settings(fabrics, host_or_class, host_tables, configured_tables)
+    return [_select_configuration_faults(check, live_check) for check in (configuration, absent)]
+
+
+def _name_files(
+    faults: Sequence[RouteFault], host_tables: HostTables, configured_tables: HostTables | None
+) -> tuple[RouteFault, ...]:
+    """The faults with the files, and their lines, that set the wrong values."""
+    tables = [each for each in (host_tables, configured_tables) if each is not None]
+    return add_file_remedies(add_setting_files(faults, tables), host_tables, configured_tables)
 
 
 def _has_ip(host_tables: HostTables) -> bool:

@@ -11,6 +11,7 @@ from sonde.design.routes.check_limits import find_connection_limits, find_proxy_
 from sonde.design.routes.check_links import LARGEST_DATAGRAM_MTU
 from sonde.design.routes.fabric import Fabric
 from sonde.design.routes.faults import RouteFault
+from sonde.design.routes.file_settings import FileSetting
 from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.host_view import HostView
 from sonde.design.routes.kernel_lookup import find_kernel_route
@@ -68,14 +69,20 @@ def find_setting_faults(host_view: HostView, host_tables: HostTables) -> Iterato
     else:
         has_mtu_fault = host_tables.mtus.get(device, host_view.own_side.mtu) != host_view.own_side.mtu
         yield from check_ipv6_settings(
-            host_tables.settings, (device,), None if has_mtu_fault else host_view.own_side.mtu
+            host_tables.settings,
+            (device,),
+            None if has_mtu_fault else host_view.own_side.mtu,
+            host_tables.file_settings,
         )
     yield from find_connection_limits(host_view, host_tables.settings)
     yield from _check_accepted_redirects(host_tables.settings, device, fabric.version)
 
 
 def check_ipv6_settings(
-    settings: Mapping[str, str], devices: Sequence[str], network_mtu: int | None = None
+    settings: Mapping[str, str],
+    devices: Sequence[str],
+    network_mtu: int | None = None,
+    file_settings: Sequence[FileSetting] = (),
 ) -> Iterator[RouteFault | CheckedItem]:
     for device in ("all", *devices):
         name = f"net.ipv6.conf.{device}.disable_ipv6"
@@ -88,7 +95,7 @@ def check_ipv6_settings(
             yield RouteFault(
                 "MTU mismatch", f"net.ipv6.conf.{device}.mtu = {mtu}",
                 f"IPv6 sends packets of {mtu} B by {device}; the network takes {network_mtu} B",
-                describe_mtu_remedy(device, network_mtu),
+                describe_mtu_remedy(device, network_mtu, settings, file_settings),
             )  # fmt: skip
 
 

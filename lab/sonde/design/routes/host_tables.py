@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from sonde.design.routes.adapter_outputs import InfiniBandPort
+from sonde.design.routes.file_settings import FileSetting
 from sonde.design.routes.firewall_rules import Firewall
 from sonde.design.routes.inactive_profile import InactiveProfile
 from sonde.design.routes.interface_details import AddressDetails, LinkDetails
@@ -140,6 +141,7 @@ class HostTables:
     formats: tuple[str, ...] = ()  # of configuration files among the sources, by their names in sonde route plan
     inactive_profiles: tuple[InactiveProfile, ...] = ()  # configuration files that do not take effect at the start
     interface_profiles: tuple[InterfaceProfile, ...] = ()  # configuration files of interfaces
+    file_settings: tuple[FileSetting, ...] = ()  # values that configuration files set on interfaces
     interface_names: tuple[InterfaceName, ...] = ()  # that files give to adapters by their link addresses
     permanent_addresses: Mapping[str, str] = field(default_factory=dict)  # by device; of outputs other than ip's
     adapters: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # of ethtool, by device and name
@@ -211,6 +213,7 @@ class HostTables:
             formats=tuple(dict.fromkeys((*self.formats, *other_tables.formats))),
             inactive_profiles=tuple(dict.fromkeys((*self.inactive_profiles, *other_tables.inactive_profiles))),
             interface_profiles=tuple(dict.fromkeys((*self.interface_profiles, *other_tables.interface_profiles))),
+            file_settings=tuple(dict.fromkeys((*self.file_settings, *other_tables.file_settings))),
             interface_names=tuple(dict.fromkeys((*self.interface_names, *other_tables.interface_names))),
             permanent_addresses={**self.permanent_addresses, **other_tables.permanent_addresses},
             adapters={

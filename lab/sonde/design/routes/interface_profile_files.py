@@ -7,8 +7,11 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from sonde.design.routes.configuration_reader import iterate_ini_sections
+from sonde.design.routes.file_settings import read_file_settings
+from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.interface_profile import InterfaceProfile
 from sonde.design.routes.output_texts import split_shell_words
 
@@ -18,7 +21,20 @@ _COPY_PATTERN = re.compile(r"(~|\.bak|\.old|\.orig|\.rpmnew|\.rpmorig|\.rpmsave)
 _ADDRESS_PATTERN = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5,19}")
 
 
-def read_interface_profile(file_text: str, file_name: str, file_format: str) -> InterfaceProfile | None:
+def add_interface_profile(tables: HostTables, file_text: str, file_name: str) -> HostTables:
+    """The tables of a configuration file with the interface that it is for, and with what it sets on it."""
+    profiles = [_read_interface_profile(file_text, file_name, each) for each in tables.formats]
+    return replace(
+        tables,
+        interface_profiles=(*tables.interface_profiles, *(profile for profile in profiles if profile is not None)),
+        file_settings=(
+            *tables.file_settings,
+            *(each for name in tables.formats for each in read_file_settings(file_text, file_name, name)),
+        ),
+    )
+
+
+def _read_interface_profile(file_text: str, file_name: str, file_format: str) -> InterfaceProfile | None:
     """The profile in a configuration file of a format of `sonde route plan`; None for other files, as drop-ins."""
     base_name = file_name.rpartition("/")[2]
     if file_format == "network-scripts" and "ifcfg-" in base_name and not _COPY_PATTERN.search(base_name):

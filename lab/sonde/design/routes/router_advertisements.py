@@ -6,6 +6,9 @@ Source: RFC 4861, section 4.6.2, RFC 4862, section 5.5, and ip-sysctl.rst of Lin
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
+from sonde.design.routes.file_settings import IPV6_MTU, FileSetting
 from sonde.design.routes.host_tables import HostTables, ObservedRoute, find_ip_version
 from sonde.design.routes.interface_details import AddressDetails
 
@@ -39,12 +42,27 @@ def describe_prefix_removal(device: str, prefix: str, address: str = "") -> str:
     )
 
 
-def describe_mtu_remedy(device: str, network_mtu: int) -> str:
-    """The remedy for an MTU of IPv6 below that of the device: an advertisement sets it again after each change."""
+def describe_mtu_remedy(
+    device: str, network_mtu: int, settings: Mapping[str, str], file_settings: Sequence[FileSetting] = ()
+) -> str:
+    """The remedy for an MTU of IPv6 below that of the device. Where the host takes router advertisements and no file
+    sets it, an advertisement is the usual cause, and sets it again after each change."""
+    command = f"sysctl -w {_get_setting_name(device, 'mtu')}={network_mtu}"
+    is_in_file = any((each.device, each.option) == (device, IPV6_MTU) for each in file_settings)
+    if is_in_file or not _takes_advertised_mtu(device, settings):
+        return command
     return (
         f"correct the MTU option of the router that advertises it, the usual cause (rdisc6 {device} names it), or"
-        f" sysctl -w {_get_setting_name(device, 'accept_ra_mtu')}=0; then sysctl -w"
-        f" {_get_setting_name(device, 'mtu')}={network_mtu}"
+        f" sysctl -w {_get_setting_name(device, 'accept_ra_mtu')}=0; then {command}"
+    )
+
+
+def _takes_advertised_mtu(device: str, settings: Mapping[str, str]) -> bool:
+    """Whether the kernel uses the MTU of router advertisements on a device; a router needs accept_ra 2 for that."""
+    accepting = settings.get(f"net.ipv6.conf.{device}.accept_ra", "1")
+    is_router = settings.get(f"net.ipv6.conf.{device}.forwarding", "0") != "0"
+    return accepting == "2" or (
+        accepting != "0" and not is_router and settings.get(f"net.ipv6.conf.{device}.accept_ra_mtu", "1") != "0"
     )
 
 

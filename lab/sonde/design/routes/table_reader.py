@@ -41,7 +41,7 @@ from sonde.design.routes.interface_names import (
     parse_permanent_addresses,
     parse_udev_rules,
 )
-from sonde.design.routes.interface_profile_files import read_interface_profile
+from sonde.design.routes.interface_profile_files import add_interface_profile
 from sonde.design.routes.ip_lines import find_next_hop_types, parse_neighbor_line, parse_route_line, parse_rule_line
 from sonde.design.routes.json_tables import parse_json_tables
 from sonde.design.routes.nft_rules import is_nft_output, parse_nft_output
@@ -207,18 +207,12 @@ def parse_host_tables(table_text: str, file_name: str) -> HostTables:
             return empty_listing
     try:
         tables = _merge_all([_parse_tables_by_kind(text, file_name) for text in split_outputs(table_text)])
-        return _add_interface_profile(_mark_network_script(tables, file_name), table_text, file_name)
+        return add_interface_profile(_mark_network_script(tables, file_name), table_text, file_name)
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError) as reason:
         raise UserError(
             f"{file_name} holds a rule or route that cannot be read ({type(reason).__name__}: {reason});"
             " give saved output of ip, sysctl or .config as it is."
         ) from None
-
-
-def _add_interface_profile(tables: HostTables, file_text: str, file_name: str) -> HostTables:
-    """The tables of a configuration file with the interface that it is for."""
-    profiles = [read_interface_profile(file_text, file_name, each) for each in tables.formats]
-    return replace(tables, interface_profiles=tuple(profile for profile in profiles if profile is not None))
 
 
 def _mark_network_script(tables: HostTables, file_name: str) -> HostTables:

@@ -15,7 +15,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 from real_faults import find_missing_need  # noqa: E402
 
-pytestmark = pytest.mark.nightly
+TOOL = ROOT / "tools" / "diagnosis_real_faults.py"
 
 
 def list_leftovers() -> list[str]:
@@ -25,12 +25,21 @@ def list_leftovers() -> list[str]:
     return [*mounts, *(line for line in loops if "real-faults" in line), *groups]
 
 
+def test_tool_needs_no_modules_of_storage_servers() -> None:
+    """Its folder and the lab are all that the interpreter finds."""
+    command = [sys.executable, "-E", str(TOOL), "--help"]
+    outcome = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert outcome.returncode == 0, outcome.stderr
+    assert "--rounds" in outcome.stdout
+
+
+@pytest.mark.nightly
 @pytest.mark.parametrize("fault", ["no read-ahead", "bytes of the device", "page cache limited"])
 def test_real_fault_is_diagnosed_and_removed(tmp_path: Path, fault: str) -> None:
     if missing := find_missing_need():
         pytest.skip(missing)
     out = tmp_path / "trials.jsonl"
-    command = [sys.executable, str(ROOT / "tools" / "diagnosis_real_faults.py"), "--rounds", "1", "--only", fault]
+    command = [sys.executable, str(TOOL), "--rounds", "1", "--only", fault]
     outcome = subprocess.run([*command, "--out", str(out)], capture_output=True, text=True, timeout=900, check=False)
     assert outcome.returncode == 0, outcome.stderr
     (trial,) = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]

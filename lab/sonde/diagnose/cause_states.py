@@ -59,6 +59,18 @@ class CauseStates:
 
 
 @dataclass(frozen=True)
+class VectorStates:
+    """Values of the parts of a vector, with states as the first axis of all arrays: means and errors by part, the share
+    of runs with uneven nodes, and how much they differ. `healthy_sd` is the error of a healthy machine."""
+
+    mean: Floats
+    sd: Floats
+    healthy_sd: float
+    uneven_share: Floats
+    uneven_sd: Floats
+
+
+@dataclass(frozen=True)
 class StatePredictions:
     """Means and errors of one experiment, with states as the first axis: rates by phase, vectors by part, and
     probabilities of messages."""
@@ -67,7 +79,7 @@ class StatePredictions:
     rates: Floats
     rates_sd: Floats
     healthy_sd: Floats  # of the rates of a machine without causes
-    vectors: Mapping[VectorKey, tuple[Floats, Floats, float]]  # with the error of a healthy machine
+    vectors: Mapping[VectorKey, VectorStates]
     messages: Mapping[str, Floats]
     is_load: NDArray[np.bool_]
     names: Mapping[VectorKey, tuple[str, ...]]
@@ -108,10 +120,12 @@ def predict_states(
     rates, rates_sd = np.zeros((count, len(phases))), np.tile(healthy_sd, (count, 1))
     keys = [key for key in part_names if key in healthy.vectors]
     vectors = {
-        key: (
+        key: VectorStates(
             np.zeros((count, len(part_names[key]))),
             np.full((count, len(part_names[key])), healthy.vectors[key].outside_sd[0]),
             float(healthy.vectors[key].outside_sd[0]),
+            np.zeros(count),
+            np.zeros(count),
         )
         for key in keys
     }
@@ -137,10 +151,13 @@ def predict_states(
         for key in keys if hypothesis.kind != UNEXPLAINED else ():
             vector = prediction.vectors[key]
             inside = model.part_masks[index].select_vector_parts(key[1], part_names[key])[members] > 0
-            vectors[key][0][rows] = np.where(inside, vector.inside[strengths, None], vector.outside[strengths, None])
-            vectors[key][1][rows] = np.where(
+            vectors[key].mean[rows] = np.where(inside, vector.inside[strengths, None], vector.outside[strengths, None])
+            vectors[key].sd[rows] = np.where(
                 inside, vector.inside_sd[strengths, None], vector.outside_sd[strengths, None]
             )
+            if vector.uneven is not None:
+                vectors[key].uneven_share[rows] = vector.uneven.share
+                vectors[key].uneven_sd[rows] = vector.uneven.root_mean_square[strengths]
     return StatePredictions(phases, rates, rates_sd, healthy_sd, vectors, messages, is_load, part_names)
 
 
@@ -179,14 +196,14 @@ def combine_predictions_of_pairs(
 
 
 def _combine_part_predictions(
-    vector: tuple[Floats, Floats, float],
+    vector: VectorStates,
     states_of_pairs: tuple[Indices, Indices],
     rates_of_pairs: tuple[Floats, Floats],
     queues: NDArray[np.bool_],
     is_single: NDArray[np.bool_],
 ) -> tuple[PartPrediction, ...]:
     """Parts of a vector under pairs of states: those of both causes, or of one where the other hides them."""
-    mean, sd, healthy_sd = vector
+    mean, sd = vector.mean, vector.sd
     (first_states, second_states), (first_rates, second_rates) = states_of_pairs, rates_of_pairs
     values, other_values = mean[first_states], mean[second_states]
     together = np.where(
@@ -197,7 +214,7 @@ def _combine_part_predictions(
     together = np.where(queues[:, None] & (together < 0), _LOAD_PART_FACTOR * together, together)
     changes = np.where(second_rates[:, None] < _SLOW_LOG_RATE, values, 0.0) ** 2
     changes += np.where(first_rates[:, None] < _SLOW_LOG_RATE, other_values, 0.0) ** 2
-    variance = sd[first_states] ** 2 + sd[second_states] ** 2 - healthy_sd**2
+    variance = sd[first_states] ** 2 + sd[second_states] ** 2 - vector.healthy_sd**2
     extra = np.where(is_single[:, None], 0.0, _PART_SHARE_SD**2 * changes)
     hides_second = _compute_hiding_probability(first_rates, second_rates, other_values, is_single)
     hides_first = _compute_hiding_probability(second_rates, first_rates, values, is_single)
@@ -211,8 +228,15 @@ def _combine_part_predictions(
         (hides_second * usual_share, mean[first_states], sd[first_states]),
         (odd_share, centered, np.hypot(centered_sd, _ODD_PART_SD)),
     )
+    uneven_share = 1 - (1 - vector.uneven_share[first_states]) * (1 - vector.uneven_share[second_states])
+    uneven_sd = np.maximum(vector.uneven_sd[first_states], vector.uneven_sd[second_states])[:, None]
+    alternatives = [((1 - uneven_share) * share, value, error) for share, value, error in shares_and_predictions]
+    if np.any(uneven_share > 0):
+        alternatives += [
+            (uneven_share * share, value, np.hypot(error, uneven_sd)) for share, value, error in shares_and_predictions
+        ]
     with np.errstate(divide="ignore"):
-        return tuple(PartPrediction(np.log(share), *prediction) for share, *prediction in shares_and_predictions)
+        return tuple(PartPrediction(np.log(share), value, error) for share, value, error in alternatives)
 
 
 def _compute_hiding_probability(

@@ -16,7 +16,7 @@ import numpy as np
 from sonde.stats.ranks import Floats
 
 # Logarithm of a factor below which a simulated value, which has no noise, is that of a healthy machine.
-_MAX_UNAFFECTED_LOG_RATIO = 0.1
+MAX_UNAFFECTED_LOG_RATIO = 0.1
 # Error of affected values where one was simulated, as a share of it.
 _SINGLE_VALUE_SD_SHARE = 0.5
 # The prior of the share of unaffected values (Jeffreys).
@@ -68,7 +68,7 @@ def find_chance_effect(
     """Returns the effect from simulated values of each strength, weakest first; None where all of them are those of a
     healthy machine, or all are others. `interpolate` gives values at all strengths of those at simulated ones."""
     samples = [np.array(values) for values in samples_by_strength]
-    affected = [values[np.abs(values) > _MAX_UNAFFECTED_LOG_RATIO] for values in samples]
+    affected = [values[np.abs(values) > MAX_UNAFFECTED_LOG_RATIO] for values in samples]
     if min(len(values) for values in samples) < 2:
         return None
     if _count_values(affected) in (0, _count_values(samples)):

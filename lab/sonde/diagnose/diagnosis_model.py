@@ -31,15 +31,15 @@ from sonde.diagnose.joint_change_evidence import JointChangeEvidence
 from sonde.diagnose.library import list_causes_for_machine_kind, list_experiments_for_machine_kind
 from sonde.diagnose.likelihood import ExperimentResult, PartMasks, compute_joint_log_density
 from sonde.diagnose.machine_map import DiagnosedMachine
-from sonde.diagnose.measurements import RunMeasurement
+from sonde.diagnose.measurements import RunMeasurement, compute_healthy_spread
 from sonde.diagnose.next_experiment import compute_cost_s
+from sonde.diagnose.node_predictions import add_uneven_nodes
 from sonde.diagnose.noise import NoiseModel
 from sonde.diagnose.posterior import Posterior
 from sonde.diagnose.predictions import (
     Prediction,
     SimulatedEffect,
     add_healthy_spread_to_prediction,
-    compute_healthy_spread,
     compute_simulated_effect,
     count_strengths,
     fill_missing_measurements_as_healthy,
@@ -388,6 +388,7 @@ def _predict_result(
         like = description.phases[0].like.partition(".")[0]
         return predict_fault_in_contrast(hypothesis, description, earlier_predictions.get(like))
     prediction = interpolate_effects(effects[hypothesis.id, experiment.id], hypothesis.strength_grid.amounts)
-    return fill_missing_measurements_as_healthy(
+    complete = fill_missing_measurements_as_healthy(
         prediction, predict_healthy_machine(description, keys), count_strengths(hypothesis)
     )
+    return add_uneven_nodes(complete, effects[hypothesis.id, experiment.id][-1], hypothesis)

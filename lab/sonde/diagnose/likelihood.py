@@ -270,18 +270,21 @@ def compute_vector_density(
     vector: VectorPrediction, values: Floats, part_mask: Floats, noise_model: NoiseModel, part_sd: float
 ) -> Floats:
     """All parts as predicted for untouched ones, plus the difference for those that a member touches."""
+    inside = None
+    if np.any(part_mask):
+        inside = np.logaddexp.reduce(
+            [
+                np.log(item.share[:, None])
+                + noise_model.compute_log_density_of_part(
+                    values[:, None, :] - item.mean[:, None], np.hypot(item.sd, part_sd)[:, None]
+                )
+                for item in vector.inside_alternatives
+            ]
+        )
     deviations = values[:, None, :] - vector.outside[:, None]
-    outside = noise_model.compute_log_density_of_part(deviations, vector.outside_sd[:, None])
-    alone = np.sum(outside, axis=-1)[..., None]
-    if not np.any(part_mask):
-        return np.asarray(alone)
-    inside = np.logaddexp.reduce(
-        [
-            np.log(item.share[:, None])
-            + noise_model.compute_log_density_of_part(
-                values[:, None, :] - item.mean[:, None], np.hypot(item.sd, part_sd)[:, None]
-            )
-            for item in vector.inside_alternatives
-        ]
-    )
-    return np.asarray(alone + (inside - outside) @ part_mask.T)
+    densities = []
+    for share, outside_sd in vector.outside_alternatives:
+        outside = noise_model.compute_log_density_of_part(deviations, outside_sd[:, None])
+        total = np.sum(outside, axis=-1)[..., None]
+        densities.append(np.log(share) + (total if inside is None else total + (inside - outside) @ part_mask.T))
+    return np.asarray(np.logaddexp.reduce(densities))

@@ -167,6 +167,28 @@ def compute_median_measurement(measurements: Sequence[RunMeasurement]) -> RunMea
     return RunMeasurement(rates, vectors)
 
 
+def compute_healthy_spread(
+    healthy_runs: Sequence[RunMeasurement],
+) -> tuple[dict[str, float], dict[tuple[str, str], float]]:
+    """Standard deviations over seeds of a healthy machine: of each phase, and of single parts relative to their peers.
+
+    A fault and a healthy machine are simulated with the same seeds, so their difference lacks this spread.
+    """
+    reference = compute_median_measurement(healthy_runs)
+    # Each run is one of those that the reference is made of.
+    factor = sqrt((len(healthy_runs) + 1) / max(1, len(healthy_runs) - 1))
+    differences = [subtract_reference(item, reference) for item in healthy_runs]
+    rates = {
+        phase: factor * sqrt(statistics.fmean(item.rates[phase] ** 2 for item in differences))
+        for phase in reference.rates
+    }
+    vectors: dict[tuple[str, str], float] = {}
+    for key in dict.fromkeys(key for item in differences for key in item.vectors):
+        values = [value for item in differences for value in item.vectors.get(key, {}).values()]
+        vectors[key] = factor * sqrt(statistics.fmean(value**2 for value in values))
+    return rates, vectors
+
+
 def measure_scatter(measurements: Sequence[RunMeasurement], run_noise_sd: float) -> dict[str, float]:
     """Standard deviation of the log rate of each phase between runs, beyond `run_noise_sd`; empty for fewer than
     three runs. Few runs tell the spread badly, so it is that of Student's t with their degrees of freedom."""

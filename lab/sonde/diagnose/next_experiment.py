@@ -17,7 +17,7 @@ from sonde.diagnose.machine_map import DiagnosedMachine
 from sonde.diagnose.measurements import NODES, RunMeasurement
 from sonde.diagnose.noise import NoiseModel
 from sonde.diagnose.posterior import Posterior
-from sonde.diagnose.predictions import Prediction
+from sonde.diagnose.predictions import Prediction, VectorPrediction
 from sonde.diagnose.unknown_causes import draw_unexplained_parts, draw_unexplained_rates
 from sonde.stats.ranks import Floats
 
@@ -142,7 +142,8 @@ def draw_measurement(
         inside = part_masks.select_vector_parts(key[1], names)[member] > 0
         alternatives_of_parts = [_draw_alternative(vector.inside_alternatives, strength, generator) for _ in names]
         mean = np.where(inside, [item.mean[strength] for item in alternatives_of_parts], vector.outside[strength])
-        error = np.where(inside, [item.sd[strength] for item in alternatives_of_parts], vector.outside_sd[strength])
+        outside_sd = _draw_outside_sd(vector, strength, generator)
+        error = np.where(inside, [item.sd[strength] for item in alternatives_of_parts], outside_sd)
         sampled = (
             mean
             + generator.normal(0.0, 1.0, len(names)) * error
@@ -158,6 +159,14 @@ def _draw_alternative(
     """Draws one of the alternatives at a strength by their probabilities."""
     shares = np.cumsum([item.share[strength_index] for item in alternatives])
     return alternatives[min(int(np.searchsorted(shares, generator.random())), len(alternatives) - 1)]
+
+
+def _draw_outside_sd(vector: VectorPrediction, strength_index: int, generator: np.random.Generator) -> float:
+    """Draws the error of all parts of a run that the fault is not at."""
+    if vector.uneven is None:
+        return float(vector.outside_sd[strength_index])
+    shares, errors = zip(*vector.outside_alternatives, strict=True)
+    return float(errors[generator.choice(len(shares), p=np.array(shares) / sum(shares))][strength_index])
 
 
 def _draw_unexplained(

@@ -19,7 +19,7 @@ from sonde.diagnose.description import CauseFile, DiagnosisExperiment
 from sonde.diagnose.experiment_plan import combine_reference_traits, combine_traits
 from sonde.diagnose.hypotheses import CAUSE, FAULT, Hypothesis
 from sonde.diagnose.machine_map import DiagnosedMachine
-from sonde.diagnose.measurements import NODES, RunMeasurement, compute_median_measurement, subtract_reference
+from sonde.diagnose.measurements import NODES, RunMeasurement, subtract_reference
 from sonde.diagnose.network_streams import compute_chance_of_observation
 from sonde.diagnose.noise import PART_OUTLIER_FACTOR, NoiseModel
 from sonde.diagnose.server_messages import (
@@ -28,6 +28,7 @@ from sonde.diagnose.server_messages import (
     find_named_part,
     list_message_names,
 )
+from sonde.diagnose.uneven_nodes import UnevenNodes, is_uneven
 from sonde.stats.ranks import Floats
 
 # Strengths between two simulated ones, and strengths of a cause outside the model. Several results together have an
@@ -35,7 +36,7 @@ from sonde.stats.ranks import Floats
 _INTERPOLATED_STRENGTHS, _CAUSE_STRENGTHS = 5, 25
 STRENGTH_STEP = _INTERPOLATED_STRENGTHS + 1  # positions from one simulated strength to the next
 # Error of a simulated effect, and of one in a contrast, as a standard deviation of logarithms.
-MODEL_SD, CAUSE_SD, _VECTOR_SD = 0.03, 0.1, 0.02
+MODEL_SD, CAUSE_SD, VECTOR_SD = 0.03, 0.1, 0.02
 # The part of an effect that is unknown: a fault that slows by a factor of 10 slows by 8 to 12.
 RELATIVE_SD = 0.08
 # The error between two simulated strengths, as a share of the deviation of a simulated strength from what its neighbors
@@ -50,7 +51,8 @@ class VectorPrediction:
     """For each strength: the value of parts that the fault is at, of the others, and the errors of both.
 
     `chance` is the effect on parts that the fault is at, where it affects only some of them. A `peer_offset` other than
-    zero says that the peer so many positions after a slow node waits for it, and is as slow.
+    zero says that the peer so many positions after a slow node waits for it, and is as slow. `uneven` is how nodes
+    differ in some runs; `outside_sd` is then the error in the others.
     """
 
     inside: Floats
@@ -59,6 +61,12 @@ class VectorPrediction:
     outside_sd: Floats
     chance: ChanceEffect | None = None
     peer_offset: int = 0
+    uneven: UnevenNodes | None = None
+
+    @property
+    def outside_alternatives(self) -> tuple[tuple[float, Floats], ...]:
+        """Probabilities of the errors of all parts of a run that the fault is not at."""
+        return ((1.0, self.outside_sd),) if self.uneven is None else self.uneven.list_alternatives(self.outside_sd)
 
     @property
     def inside_alternatives(self) -> tuple[ValueAlternative, ...]:
@@ -102,13 +110,15 @@ class SimulatedEffect:
     """Effect of one simulated strength: means over seeds with the errors of one further seed.
 
     `messages` is the share of seeds with a message, by name. `samples` are the values of all seeds, by phase, or by the
-    key of a vector for the parts that the fault is at.
+    key of a vector for the parts that the fault is at. `uneven_runs` are the numbers of seeds with uneven nodes and of
+    all seeds, where no node is faulty.
     """
 
     rates: Mapping[str, tuple[float, float]]
     vectors: Mapping[tuple[str, str], tuple[float, float, float, float]]
     messages: Mapping[str, float] = field(default_factory=dict)
     samples: Mapping[str | tuple[str, str], tuple[float, ...]] = field(default_factory=dict)
+    uneven_runs: Mapping[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
 
 
 def count_strengths(hypothesis: Hypothesis) -> int:
@@ -129,7 +139,7 @@ def interpolate_amounts(hypothesis: Hypothesis) -> Floats:
 def predict_healthy_machine(experiment: DiagnosisExperiment, vector_keys: Sequence[tuple[str, str]] = ()) -> Prediction:
     """The prediction of a healthy machine."""
     zero, sd = np.zeros(1), np.full(1, MODEL_SD)
-    vector = VectorPrediction(zero, zero, np.full(1, _VECTOR_SD), np.full(1, _VECTOR_SD))
+    vector = VectorPrediction(zero, zero, np.full(1, VECTOR_SD), np.full(1, VECTOR_SD))
     return Prediction({phase.id: (zero, sd) for phase in experiment.rate_phases}, dict.fromkeys(vector_keys, vector))
 
 
@@ -148,7 +158,7 @@ def predict_cause(
             effects.append(cause.find_effect(reference))
         errors = [effect.spread or 0.0 for effect in effects if effect is not None] if np.any(change != 0) else []
         rates[phase.id] = change, np.full(_CAUSE_STRENGTHS, max([MODEL_SD, *errors]))
-    zeros, sd = np.zeros(_CAUSE_STRENGTHS), np.full(_CAUSE_STRENGTHS, _VECTOR_SD)
+    zeros, sd = np.zeros(_CAUSE_STRENGTHS), np.full(_CAUSE_STRENGTHS, VECTOR_SD)
     return Prediction(rates, dict.fromkeys(vector_keys, VectorPrediction(zeros, zeros, sd, sd)))
 
 
@@ -192,7 +202,9 @@ def compute_simulated_effect(
         samples[key] = tuple(inside.tolist()) if len(faulty_runs) > 1 else ()
     names = dict.fromkeys(name for item in faulty_runs for name in item.messages)
     messages = {name: sum(item.messages.get(name, False) for item in faulty_runs) / len(faulty_runs) for name in names}
-    return SimulatedEffect(rates, vectors, messages, samples)
+    by_run = {key: [list(item.vectors[key].values()) for item in differences if key in item.vectors] for key in vectors}
+    uneven_runs = {key: (sum(map(is_uneven, runs)), len(runs)) for key, runs in by_run.items() if not node_names}
+    return SimulatedEffect(rates, vectors, messages, samples, uneven_runs)
 
 
 class _StrengthScale:
@@ -260,9 +272,9 @@ def interpolate_effects(effects: Sequence[SimulatedEffect], strength_amounts: Se
     for key in effects[0].vectors:
         if all(key in effect.vectors for effect in effects):
             columns = list(zip(*(effect.vectors[key] for effect in effects), strict=True))
-            inside, inside_sd = interpolate_with_errors(columns[0], columns[2], _VECTOR_SD)
-            outside, outside_sd = interpolate_with_errors(columns[1], columns[3], _VECTOR_SD)
-            vectors[key] = VectorPrediction(inside, outside, inside_sd, outside_sd, find_chance(key, _VECTOR_SD))
+            inside, inside_sd = interpolate_with_errors(columns[0], columns[2], VECTOR_SD)
+            outside, outside_sd = interpolate_with_errors(columns[1], columns[3], VECTOR_SD)
+            vectors[key] = VectorPrediction(inside, outside, inside_sd, outside_sd, find_chance(key, VECTOR_SD))
     return Prediction(rates, vectors, {}, chance_rates)
 
 
@@ -314,28 +326,6 @@ def _interpolate_message_shares(
     }
 
 
-def compute_healthy_spread(
-    healthy_runs: Sequence[RunMeasurement],
-) -> tuple[dict[str, float], dict[tuple[str, str], float]]:
-    """Standard deviations over seeds of a healthy machine: of each phase, and of single parts relative to their peers.
-
-    A fault and a healthy machine are simulated with the same seeds, so their difference lacks this spread.
-    """
-    reference = compute_median_measurement(healthy_runs)
-    # Each run is one of those that the reference is made of.
-    factor = float(np.sqrt((len(healthy_runs) + 1) / max(1, len(healthy_runs) - 1)))
-    differences = [subtract_reference(item, reference) for item in healthy_runs]
-    rates = {
-        phase: factor * float(np.sqrt(np.mean([item.rates[phase] ** 2 for item in differences])))
-        for phase in reference.rates
-    }
-    vectors: dict[tuple[str, str], float] = {}
-    for key in dict.fromkeys(key for item in differences for key in item.vectors):
-        values = np.array([value for item in differences for value in item.vectors.get(key, {}).values()])
-        vectors[key] = factor * float(np.sqrt(np.mean(values**2)))
-    return rates, vectors
-
-
 def add_healthy_spread_to_prediction(
     prediction: Prediction, rate_spreads: Mapping[str, float], vector_spreads: Mapping[tuple[str, str], float]
 ) -> Prediction:
@@ -350,6 +340,7 @@ def add_healthy_spread_to_prediction(
                 np.hypot(item.outside_sd, vector_spreads.get(key, 0.0)),
                 item.chance and item.chance.add_spread(vector_spreads.get(key, 0.0)),
                 item.peer_offset,
+                item.uneven,
             )
             for key, item in prediction.vectors.items()
         },

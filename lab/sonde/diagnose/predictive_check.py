@@ -104,8 +104,10 @@ def _compute_tail_probabilities(
             measured = np.array(list(values.values()))
             inside = (strength_weights * exposed) @ masks.select_slow_parts(key[1], names, vector.peer_offset)
             outside = np.sum(strength_weights, axis=1)[:, None] - inside
-            probability_by_strength = outside * noise.compute_cumulative_probability_of_part(
-                measured - vector.outside[:, None], vector.outside_sd[:, None]
+            deviations = measured - vector.outside[:, None]
+            probability_by_strength = outside * sum(
+                share * noise.compute_cumulative_probability_of_part(deviations, outside_sd[:, None])
+                for share, outside_sd in vector.outside_alternatives
             )
             for item in vector.inside_alternatives:
                 sd = np.hypot(item.sd, result.part_sd)[:, None]

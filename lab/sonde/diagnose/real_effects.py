@@ -173,6 +173,7 @@ def add_real_effect_error(prediction: Prediction, effect_sd: float) -> Predictio
                 np.hypot(np.hypot(item.outside_sd, effect_sd * item.outside), _find_untouched_sd(prediction, key[0])),
                 item.chance and item.chance.add_relative_error(effect_sd),
                 item.peer_offset,
+                item.uneven,
             )
             for key, item in prediction.vectors.items()
         },

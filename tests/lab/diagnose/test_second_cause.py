@@ -10,7 +10,12 @@ import numpy as np
 import pytest
 
 from sonde.diagnose.cause_pairs import compute_pair_probabilities
-from sonde.diagnose.cause_states import StatePredictions, combine_predictions_of_pairs, compute_pair_density
+from sonde.diagnose.cause_states import (
+    StatePredictions,
+    VectorStates,
+    combine_predictions_of_pairs,
+    compute_pair_density,
+)
 from sonde.diagnose.diagnosis_model import DiagnosisModel
 from sonde.diagnose.likelihood import ExperimentResult
 from sonde.diagnose.measurements import RunMeasurement
@@ -111,9 +116,10 @@ def test_other_bottleneck_can_hide_the_slow_part(own_rate: float, probability: f
     rates = np.array([[0.0], [-1.0], [own_rate]])
     means = np.array([[0.0] * 4, [0.0] * 4, [0.0, -0.6, 0.0, 0.0]])
     key = ("read", "targets")
+    vector = VectorStates(means, np.full((3, 4), 0.02), 0.02, np.zeros(3), np.zeros(3))
     predictions = StatePredictions(
-        ("read",), rates, np.full((3, 1), 0.03), np.array([0.03]), {key: (means, np.full((3, 4), 0.02), 0.02)}, {},
-        np.zeros(3, dtype=np.bool_), {key: ("t0", "t1", "t2", "t3")},
+        ("read",), rates, np.full((3, 1), 0.03), np.array([0.03]), {key: vector}, {}, np.zeros(3, dtype=np.bool_),
+        {key: ("t0", "t1", "t2", "t3")},
     )  # fmt: skip
     pairs = combine_predictions_of_pairs(predictions, np.array([1, 0, 0]), np.array([2, 1, 2]))
     densities = {}
@@ -133,7 +139,7 @@ def test_vector_without_any_explanation_is_one_surprise() -> None:
     # The simulator spreads the reads of nodes over their caches: parts change that no cause touches, all together.
     rates = np.array([[0.0], [-1.0], [-0.5]])
     key = ("read", "nodes")
-    vector = (np.zeros((3, 4)), np.full((3, 4), 0.02), 0.02)
+    vector = VectorStates(np.zeros((3, 4)), np.full((3, 4), 0.02), 0.02, np.zeros(3), np.zeros(3))
     predictions = StatePredictions(
         ("read",), rates, np.full((3, 1), 0.03), np.array([0.03]), {key: vector}, {}, np.zeros(3, dtype=np.bool_),
         {key: ("n1", "n2", "n3", "n4")},

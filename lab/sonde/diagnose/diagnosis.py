@@ -16,6 +16,8 @@ from sonde.diagnose.next_experiment import ExperimentValue, estimate_information
 from sonde.diagnose.posterior import Posterior
 from sonde.diagnose.predictive_check import PredictiveCheck, check_runs_against_hypothesis
 
+# Information of a repeat that shows whether a contradiction was chance: the answer to one question.
+_CONFIRMATION_BITS = 1.0
 DiagnosisStatus = Literal["decided", "several_remain", "contradicted", "open"]
 
 
@@ -127,15 +129,42 @@ def choose_next_experiment(
     allowed_experiments: Sequence[str] | None = None,
 ) -> tuple[ExperimentValue | None, list[ExperimentValue], str]:
     """Returns the next experiment or None, the values of all, and why there is none."""
-    if is_probable_enough(rank_hypotheses(posterior)[0], stop_rule):
-        return None, [], "one hypothesis is as probable as the stop rule asks"
-    return select_most_informative_experiment(
-        model,
-        results,
-        stop_rule,
-        lambda names: estimate_experiment_values(model, posterior, seed, names),
-        allowed_experiments,
-    )
+    first = rank_hypotheses(posterior)[0]
+    values: list[ExperimentValue] = []
+    value, reason = None, "one hypothesis is as probable as the stop rule asks"
+    if not is_probable_enough(first, stop_rule):
+        value, values, reason = select_most_informative_experiment(
+            model,
+            results,
+            stop_rule,
+            lambda names: estimate_experiment_values(model, posterior, seed, names),
+            allowed_experiments,
+        )
+    if value is None:
+        value = _find_experiment_to_confirm(model, posterior, results, stop_rule, allowed_experiments)
+    return value, values, reason if value is None else ""
+
+
+def _find_experiment_to_confirm(
+    model: DiagnosisModel,
+    posterior: Posterior,
+    results: Sequence[ExperimentResult],
+    stop_rule: DiagnosisStopRule,
+    allowed_experiments: Sequence[str] | None,
+) -> ExperimentValue | None:
+    """Returns the experiment with one run that contradicts the most probable hypothesis; None if there is none, or if
+    the stop rule allows no further run."""
+    hypothesis = rank_hypotheses(posterior)[0].hypothesis
+    check = check_runs_against_hypothesis(model, posterior, results, posterior.hypotheses.index(hypothesis))
+    names = [item.experiment for item in results for _ in item.runs]
+    is_allowed = allowed_experiments is None or check.experiment in allowed_experiments
+    if not check.is_contradicted or not is_allowed or names.count(check.experiment) > 1:
+        return None
+    cost = model.compute_cost_s(check.experiment)
+    spent = sum(model.compute_cost_s(name) for name in names)
+    if len(names) >= stop_rule.max_experiments or spent + cost > stop_rule.max_seconds:
+        return None
+    return ExperimentValue(check.experiment, _CONFIRMATION_BITS, cost)
 
 
 def select_most_informative_experiment(

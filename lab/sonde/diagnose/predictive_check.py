@@ -5,12 +5,15 @@ Probabilities only compare hypotheses with each other and with drawn causes. The
 with what probability is a run as slow as the measured one, averaged over strengths and parts by their probabilities?
 The p-value is the smallest of all phases and parts, times their number (Bonferroni). Only slowness is checked: it is
 what a cause must explain, while predicted slowness is easily too large between simulated strengths.
+
+A measurement that fits badly is repeated before the hypothesis is rejected: what was slow by chance is not slow again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import exp, factorial, log
 
 import numpy as np
 
@@ -23,6 +26,7 @@ from sonde.diagnose.predictions import add_healthy_spread_to_prediction
 from sonde.diagnose.real_effects import predict_slowest_real_effect
 from sonde.stats.ranks import Floats
 
+_MIN_P_VALUE = 1e-300  # smaller ones have no logarithm
 # Results contradict a hypothesis when they are less probable than this, over all experiments together.
 _MAX_CONTRADICTED_P_VALUE = 0.01
 
@@ -50,16 +54,24 @@ def check_runs_against_hypothesis(
         posterior.log_weights[hypothesis_index]
         - np.logaddexp.reduce(posterior.log_weights[hypothesis_index], axis=None)
     )
-    tails = [
-        (p_value, result.experiment, name)
-        for result in results
-        for run in result.runs
-        for p_value, name in _compute_tail_probabilities(model, weights, result, run, hypothesis_index)
-    ]
+    tails: dict[tuple[str, str], list[float]] = {}
+    for result in results:
+        for run in result.runs:
+            for p_value, name in _compute_tail_probabilities(model, weights, result, run, hypothesis_index):
+                tails.setdefault((result.experiment, name), []).append(p_value)
     if not tails:
         return PredictiveCheck()
-    p_value, experiment, name = min(tails)
+    p_value, (experiment, name) = min((combine_repeated_p_values(values), key) for key, values in tails.items())
     return PredictiveCheck(experiment, name, min(1.0, p_value * len(tails)))
+
+
+def combine_repeated_p_values(p_values: Sequence[float]) -> float:
+    """Returns one p-value of a measurement that was repeated: that of Fisher's method, and at least the smallest times
+    their number. So it is valid although repeats share the error of the prediction, and a repeat that fits counts."""
+    count = len(p_values)
+    exponent = -sum(log(max(item, _MIN_P_VALUE)) for item in p_values)
+    fisher = exp(-exponent) * sum(exponent**k / factorial(k) for k in range(count))
+    return min(1.0, max(fisher, count * min(p_values)))
 
 
 def _compute_tail_probabilities(

@@ -23,7 +23,7 @@ from sonde.diagnose.measurements import RunMeasurement
 from sonde.diagnose.modeled_truth import ModeledTruth
 from sonde.diagnose.next_experiment import ExperimentValue, estimate_information_bits
 from sonde.diagnose.posterior import Posterior
-from sonde.diagnose.predictive_check import check_runs_against_hypothesis
+from sonde.diagnose.predictive_check import check_runs_against_hypothesis, combine_repeated_p_values
 from sonde.diagnose.simulation import Simulator
 from sonde.diagnose.unknown_causes import MIN_SEPARATION, compute_separation, list_rate_phases
 
@@ -206,3 +206,35 @@ def test_all_hypotheses_predict_the_same_measurements(diagnosis_model: Diagnosis
     for name, predictions in diagnosis_model.predictions.items():
         measurements = {(frozenset(item.rates), frozenset(item.vectors)) for item in predictions}
         assert len(measurements) == 1, name
+
+
+def test_repeat_that_fits_removes_a_contradiction_by_chance() -> None:
+    assert combine_repeated_p_values([1e-4]) == pytest.approx(1e-4)
+    assert combine_repeated_p_values([1e-4, 0.5]) == pytest.approx(5.5e-4, rel=0.05)
+    assert combine_repeated_p_values([1e-4, 1e-4]) == pytest.approx(2e-4)
+    assert combine_repeated_p_values([1e-30, 0.5]) < 1e-20
+
+
+def test_contradicted_hypothesis_has_its_experiment_repeated(
+    diagnosis_model: DiagnosisModel, simulator: Simulator
+) -> None:
+    """A target that is slow by chance in one run is not slow in its repeat, and then the slow target is the answer."""
+    truth = ModeledTruth(("slow-target t5 4",), seed=5)
+    experiment = diagnosis_model.find_experiment("every-target")
+    fitting = truth.run_experiment(experiment, 0, simulator, diagnosis_model.noise)
+    run = fitting.runs[0]
+    values = {**run.vectors["read", "targets"], "t2": log(0.42)}
+    disturbed = replace(fitting, runs=(replace(run, vectors={**run.vectors, ("read", "targets"): values}),))
+    posterior = diagnosis_model.compute_posterior([disturbed])
+    assert rank_hypotheses(posterior)[0].probability > DiagnosisStopRule().probability
+    rule = DiagnosisStopRule()
+    assert build_answer(diagnosis_model, [disturbed], rule, "").status == "contradicted"
+    value, _, _ = choose_next_experiment(diagnosis_model, posterior, [disturbed], rule, 1)
+    assert value is not None
+    assert value.experiment == "every-target"
+    both = [disturbed, truth.run_experiment(experiment, 1, simulator, diagnosis_model.noise)]
+    value, _, reason = choose_next_experiment(diagnosis_model, diagnosis_model.compute_posterior(both), both, rule, 1)
+    assert value is None
+    assert build_answer(diagnosis_model, both, rule, reason).status == "decided"
+    value, _, _ = choose_next_experiment(diagnosis_model, posterior, [disturbed], replace(rule, max_experiments=1), 1)
+    assert value is None

@@ -25,6 +25,7 @@ _CLIENT_OPTIONS = (
     },
     {"rw": "programs can change what fstab protects"},
 )
+_LOCAL_KINDS = ("xfs", "ext2", "ext3", "ext4", "btrfs")
 _NID_PATTERN = re.compile(r"[0-9a-fx.]+@\w+")
 _OTHER_CLIENT_OPTIONS = {"flock": ("localflock",), "rw": ("ro",)}
 _DEVICE_OPTIONS = ("logdev", "rtdev", "journal_path")
@@ -37,6 +38,7 @@ def find_mount_differences(observed_storage: ObservedStorage) -> Iterator[Layout
     ones or have names that change."""
     yield from _compare_target_lines(observed_storage)
     yield from find_quota_differences(observed_storage)
+    yield from _find_unmounted_lines(observed_storage)
     mounts = {each.location: each for each in observed_storage.file_systems if each.options}
     for entry in observed_storage.fstab if mounts else ():
         mount = mounts.get(entry.mount_point)
@@ -47,6 +49,30 @@ def find_mount_differences(observed_storage: ObservedStorage) -> Iterator[Layout
             if name in _DEVICE_OPTIONS and path.startswith("/dev/"):
                 yield CheckedItem("the devices in options of fstab", entry.mount_point)
                 yield from _check_device(observed_storage, entry.mount_point, option, mount)
+
+
+def _find_unmounted_lines(observed_storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
+    """Lines of local file systems whose device is there, and that are not mounted, where all mounts are shown."""
+    mounts = {each.location: each for each in observed_storage.file_systems if each.options}
+    for entry in observed_storage.fstab if "/" in mounts else ():
+        devices = list_named_devices(observed_storage, entry.source)
+        is_automatic = not {"noauto", "user", "users"} & set(entry.options) and not any(
+            "automount" in option for option in entry.options
+        )
+        if entry.kind not in _LOCAL_KINDS or not entry.mount_point.startswith("/") or not devices or not is_automatic:
+            continue
+        yield CheckedItem("the mount of a line of fstab", entry.mount_point)
+        names = {disk.name for disk in devices} | {disk.settings.get("name", "") for disk in devices}
+        elsewhere = [each.location for each in mounts.values() if each.device.rpartition("/")[2] in names - {""}]
+        if entry.mount_point not in mounts:
+            suffix = f"; it is mounted at {', '.join(elsewhere)}" if elsewhere else ""
+            yield LayoutFault(
+                "not mounted", entry.mount_point,
+                f"fstab mounts {entry.source} there, which is {devices[0].name}, but nothing is mounted there{suffix}",
+                f"programs that write to {entry.mount_point} write to the file system below it",
+                f"look at the log of the kernel, move away what was written to {entry.mount_point}, then mount it",
+                ("mounted",),
+            )  # fmt: skip
 
 
 def is_target_line(entry: FstabEntry) -> bool:

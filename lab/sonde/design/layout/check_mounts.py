@@ -55,7 +55,9 @@ def find_mount_faults(
         name = _OPTION_SYNONYMS.get(option, option)
         if name in _COSTLY_OPTIONS:
             cost, remedy = _COSTLY_OPTIONS[name]
-            yield LayoutFault("mount option", file_system.location, f"it is mounted with {option}", cost, remedy)
+            yield LayoutFault(
+                "mount option", file_system.location, f"it is mounted with {option}", cost, remedy, (name,)
+            )
     if "ro" in file_system.options and not (
         _is_mount_of_target(file_system) or _is_read_only_dataset(observed_storage, file_system)
     ):

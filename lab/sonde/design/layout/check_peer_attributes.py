@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.check_path_identity import find_foreign_paths
@@ -49,6 +49,9 @@ _INDIVIDUAL_TARGET_FACT_PATTERN = re.compile(
 _CHANGING_FEATURES = frozenset({"needs_recovery", "orphan_present", "mmp", "recovery"})
 _LOCAL_KINDS = ("xfs", "ext4")
 _MADE_WITH = ("isize", "sector", "crc", "finobt", "sparse", "inode_bytes", "flex_groups", "log-version", "ftype")
+_QUEUE_SETTINGS = frozenset(
+    {"write_cache", "scheduler", "read_ahead_kb", "nr_requests", "max_sectors_kb", "queue_depth"}
+)
 # Names of attributes for people; without an entry the name itself.
 _TITLES = {
     "timeout": "timeout of commands", "unit": "chunk", "data_start": "start of data", "extent_bytes": "extent size",
@@ -217,12 +220,12 @@ def _list_groups(observed_storage: ObservedStorage) -> Iterator[PeerGroup]:
         names = [find_vdev_disk(observed_storage, vdev.name).name for vdev in pool.vdevs
                  if vdev.kind == "drive" and not vdev.use]  # fmt: skip
         yield from _group_by_technology(observed_storage, f"drives of {pool.location}", names, pool.location)
-    yield from _group_physical_volumes(disks)
+    yield from _group_physical_volumes(observed_storage)
     members = [name for disk in disks if disk.kind == "md" for name in disk.members]
     yield from _group_by_technology(observed_storage, "drives of all arrays", members, "")
     yield from _group_arrays(observed_storage, disks)
     yield from _group_maps(observed_storage, disks)
-    yield from _group_numbered_mounts(observed_storage.file_systems)
+    yield from _group_numbered_mounts(observed_storage)
 
 
 def _select_attributes(attributes: Mapping[str, str]) -> dict[str, str]:
@@ -288,13 +291,16 @@ def _group_volume_members(observed_storage: ObservedStorage, disk: ObservedDisk)
         yield PeerGroup(f"members of {disk.name}", peers, True, disk.name)
 
 
-def _group_physical_volumes(disks: Sequence[ObservedDisk]) -> Iterator[PeerGroup]:
-    groups: dict[str, dict[str, dict[str, str]]] = {}
-    for disk in disks:
+def _group_physical_volumes(observed_storage: ObservedStorage) -> Iterator[PeerGroup]:
+    """Physical volumes of a group on equal stripes: data begins at a multiple of the stripe below."""
+    groups: dict[tuple[str, int | None], dict[str, dict[str, str]]] = {}
+    for disk in observed_storage.disks.values():
         if group := disk.settings.get("group_of_pv", ""):
+            below = observed_storage.iterate_disks_below(disk.name)
+            stripe = next((each.full_stripe_bytes for each in below if each.full_stripe_bytes), None)
             values = {key: disk.settings[key] for key in ("data_start", "extent_bytes") if key in disk.settings}
-            groups.setdefault(group, {})[disk.name] = values
-    for group, peers in groups.items():
+            groups.setdefault((group, stripe), {})[disk.name] = values
+    for (group, _), peers in groups.items():
         yield PeerGroup(f"physical volumes of {group}", peers, True, group)
 
 
@@ -343,11 +349,11 @@ def _name_option(option: str) -> str:
     return "of access times" if option in ("noatime", "relatime", "strictatime") else option.partition("=")[0]
 
 
-def _group_numbered_mounts(file_systems: Sequence[ObservedFileSystem]) -> Iterator[PeerGroup]:
+def _group_numbered_mounts(observed_storage: ObservedStorage) -> Iterator[PeerGroup]:
     """Local file systems at mount points that only a number distinguishes, like /data/target01: what they were made
-    with, and how they are mounted."""
+    with, how they are mounted, and the drives that hold one of them each."""
     groups: dict[tuple[str, str], dict[str, ObservedFileSystem]] = {}
-    for each in file_systems:
+    for each in observed_storage.file_systems:
         role = re.sub(r"\d+", "*", each.location)
         if each.kind in _LOCAL_KINDS and each.options and role != each.location:
             groups.setdefault((each.kind, role), {})[each.location] = each
@@ -362,6 +368,10 @@ def _group_numbered_mounts(file_systems: Sequence[ObservedFileSystem]) -> Iterat
             values |= {f"mount option {name}": written.get(name, "absent") for name in options}
             peers[location] = values
         yield PeerGroup(f"{kind} at {role}", peers, False)
+        names = [each.device.removeprefix("/dev/") for each in mounts.values()]
+        for group in _group_by_technology(observed_storage, f"drives at {role}", names, ""):
+            yield replace(group, peers={name: {key: values[key] for key in _QUEUE_SETTINGS & set(values)}
+                                        for name, values in group.peers.items()})  # fmt: skip
 
 
 def _group_targets(file_systems: Sequence[ObservedFileSystem]) -> Iterator[PeerGroup]:

@@ -57,7 +57,7 @@ def select_mounted_file_systems(
         f"it is on {describe_device(device)}, but mounted nowhere; planned is {path}",
         f"programs that write to {path} write to the file system below it",
         f"look why it is not mounted (log of the kernel, systemctl status, fstab), then mount it at {path}, and look"
-        " for files below the mount point",
+        " for files below the mount point", parts=(planned_layout.id, *mount_points),
     )  # fmt: skip
     unmounted = ObservedFileSystem(planned_layout.id, kind, f"/dev/{device.name}", origin=device.origin)
     return (unmounted,), [fault, CheckedItem("the planned mount", planned_layout.id)]

@@ -28,6 +28,7 @@ _SIZES = frozenset({"capacity", "agcount", "agsize in blocks"})
 _GEOMETRY = frozenset({"geometry", "unit"})
 _FLIGHT = frozenset({"max_rpcs_in_flight", "max_pages_per_rpc", "max_dirty_mb"})
 _SECTORS = frozenset({"logical_block_size", "physical_block_size"})
+_OPTIONS_OF_PEERS = frozenset(f"mount option {name}" for name in ("ro", "rw", "norecovery", "noload", "nobarrier"))
 _ANY = frozenset[str]()
 
 
@@ -87,6 +88,7 @@ RULES: Sequence[CauseRule] = (
     CauseRule(_SPARE_IN_USE, _ANY, _NOT_AS_PLANNED, frozenset({"spares"}), is_partial=True),
     CauseRule(_SPARE_IN_USE, _ANY, "no spare", _ANY, is_partial=True),
     CauseRule("not mounted", _ANY, "fstab names no device", _ANY, is_partial=True),
+    CauseRule("not mounted", _ANY, "not mounted", frozenset({"mounted"}), is_partial=True),
     CauseRule("mount point twice", _ANY, "mounted over", _ANY, is_partial=True),
     CauseRule("mount point twice", _ANY, "not mounted", frozenset({"mounted"}), is_partial=True),
     CauseRule("one controller for all disks", _ANY, "no active path", _ANY, is_partial=True),
@@ -150,6 +152,12 @@ RULES: Sequence[CauseRule] = (
     CauseRule("no failover server", _ANY, _NOT_AS_PLANNED, frozenset({"failover"})),
     CauseRule("failover servers differ", _ANY, _NOT_AS_PLANNED, frozenset({"failover"})),
     CauseRule("file system with errors", _ANY, "file system with errors", _ANY),
+    CauseRule("write-protected", _ANY, "write-protected", _ANY),
+    CauseRule("thin pool failed", _ANY, "thin pool almost full", _ANY),
+    CauseRule("no checksums", _ANY, "small inodes", _ANY),
+    CauseRule("mount option", frozenset({"norecovery", "noload"}), "mounted read-only", _ANY),
+    CauseRule("mounted read-only", _ANY, _DIFFERS_FROM_PEERS, _OPTIONS_OF_PEERS),
+    CauseRule("mount option", _ANY, _DIFFERS_FROM_PEERS, _OPTIONS_OF_PEERS),
     CauseRule("degraded", _ANY, "spare in use", _ANY),
     CauseRule("degraded", _ANY, "errors of a drive", _ANY),
     CauseRule("degraded", _ANY, "drive left its array", _ANY, is_partial=True),

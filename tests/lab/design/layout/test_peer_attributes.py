@@ -9,7 +9,9 @@ from collections.abc import Mapping
 import pytest
 from planted_layout_faults import check_outputs, make_server_outputs
 
+from sonde.design.layout.check_peer_attributes import find_attribute_differences
 from sonde.design.layout.faults import LayoutFault
+from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage
 
 _TIB = 2**40
 MAPS = "".join(
@@ -376,3 +378,18 @@ def test_path_to_another_lun_is_reported_without_a_value_to_set(identity: str) -
     assert fault.kind == "path to another LUN"
     assert "lun-b" in fault.problem
     assert "value of the others" not in fault.remedy
+
+
+@pytest.mark.parametrize(("unit", "count"), [(256 << 10, 0), (None, 1)])
+def test_starts_of_physical_volumes_follow_their_stripes(unit: int | None, count: int) -> None:
+    """A mirror has no stripe, so that data may begin elsewhere than on the other array."""
+
+    def describe(name: str, start: int, stripe_unit: int | None) -> ObservedDisk:
+        settings = {"group_of_pv": "data", "data_start": str(start), "extent_bytes": "4194304"}
+        return ObservedDisk(name, "md", level="raid6" if stripe_unit else "raid1", unit=stripe_unit,
+                            data=10 if stripe_unit else None, settings=settings)  # fmt: skip
+
+    disks = {"md0": describe("md0", 5 << 20, unit), "md1": describe("md1", 1 << 20, None)}
+    results = find_attribute_differences(ObservedStorage((), disks), ())
+    faults = [each for each in results if isinstance(each, LayoutFault) and each.attributes == ("data_start",)]
+    assert len(faults) == count

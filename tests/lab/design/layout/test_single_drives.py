@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers of object stores: a local file system on each drive, mounted at numbered directories by lines of fstab."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+
+import pytest
+from planted_layout_faults import check_outputs
+
+from sonde.design.layout.faults import LayoutCheck
+
+OPTIONS = "rw,noatime,attr2,inode64,logbufs=8,logbsize=32k,noquota"
+NUMBERS = range(1, 7)
+
+
+def check_server(
+    unmounted: Collection[int] = (), options: Mapping[int, str] | None = None, cache: Mapping[int, str] | None = None,
+    line_options: str = "defaults,noatime", directories: Mapping[int, str] | None = None,
+) -> LayoutCheck:  # fmt: skip
+    mounts = [{"target": "/", "source": "/dev/sdz", "fstype": "xfs", "options": "rw,relatime"}]
+    root = {"name": "sdz", "kname": "sdz", "type": "disk", "size": 4 * 10**11, "fstype": "xfs", "uuid": "1111-root"}
+    rows, fstab, settings = [root], "UUID=1111-root / xfs defaults 0 0\n", ""
+    for number in NUMBERS:
+        name, directory = f"sd{chr(96 + number)}", (directories or {}).get(number, f"/mnt/disk{number}")
+        rows.append({"name": name, "kname": name, "type": "disk", "size": 14 * 10**12, "rota": True, "fstype": "xfs",
+                     "label": f"DISK{number}", "uuid": f"aaaa-{number}"})  # fmt: skip
+        fstab += f"LABEL=DISK{number} /mnt/disk{number} xfs {line_options} 0 2\n"
+        settings += f"/sys/block/{name}/queue/write_cache:{(cache or {}).get(number, 'write back')}\n"
+        if number not in unmounted:
+            mounts.append({"target": directory, "source": f"/dev/{name}", "fstype": "xfs",
+                           "options": (options or {}).get(number, OPTIONS)})  # fmt: skip
+    return check_outputs({
+        "lsblk": json.dumps({"blockdevices": rows}), "findmnt": json.dumps({"filesystems": mounts}), "fstab": fstab,
+        "queues": settings,
+    })  # fmt: skip
+
+
+def test_drives_with_a_file_system_each_are_sound() -> None:
+    verdict = check_server()
+    assert verdict.faults == ()
+    subjects = {item.subject for item in verdict.checked_items}
+    assert {"the mount of a line of fstab", "write_cache of drives at /mnt/disk*"} <= subjects
+
+
+def test_line_of_fstab_without_its_mount_is_reported() -> None:
+    (fault,) = check_server(unmounted=[3]).faults
+    assert (fault.kind, fault.location) == ("not mounted", "/mnt/disk3")
+    assert fault.problem == "fstab mounts LABEL=DISK3 there, which is sdc, but nothing is mounted there"
+
+
+@pytest.mark.parametrize("line_options", ["noauto,noatime", "noatime,x-systemd.automount", "user,noatime"])
+def test_line_that_no_start_mounts_is_sound(line_options: str) -> None:
+    assert check_server(unmounted=[3], line_options=line_options).faults == ()
+
+
+def test_mount_at_another_directory_names_it() -> None:
+    (fault,) = check_server(directories={3: "/mnt/old"}).faults
+    assert fault.problem.endswith("nothing is mounted there; it is mounted at /mnt/old")
+
+
+def test_cache_of_one_drive_differs_from_its_peers() -> None:
+    (fault,) = check_server(cache={5: "write through"}).faults
+    assert (fault.kind, fault.location, fault.attributes) == ("differs from its peers", "sde", ("write_cache",))
+    assert "write_cache is write through; on 5 of 6 drives at /mnt/disk* it is write back" in fault.problem
+
+
+@pytest.mark.parametrize(("options", "kind"), [("ro", "mounted read-only"), ("ro,norecovery", "mount option")])
+def test_mount_for_reads_alone_is_one_fault(options: str, kind: str) -> None:
+    (fault,) = check_server(options={2: OPTIONS.replace("rw", options)}).faults
+    assert (fault.kind, fault.location) == (kind, "/mnt/disk2")
+    assert any("mount option ro" in text for text in fault.consequences)

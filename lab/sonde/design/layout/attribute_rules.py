@@ -249,7 +249,7 @@ RULES: Sequence[AttributeRule] = (
     ),
     AttributeRule(
         "lvm", "permission", "[rR]", "write-protected", "it is read-only: attribute {value} of lvs",
-        "every write fails", "lvchange -p rw, after a look at why",
+        "every write fails", "lvchange -p rw, after a look at why", needs={"origin": ""},  # a snapshot may be so
     ),
     *(
         AttributeRule(

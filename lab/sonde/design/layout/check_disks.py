@@ -147,10 +147,13 @@ def _check_members(observed_storage: ObservedStorage, disk: ObservedDisk) -> Ite
     shared = {disk_name for disk_name in wholes if wholes.count(disk_name) > 1} | set(
         disk.settings.get("twice", "").split()
     )
-    if striped and shared:
+    is_redundant = disk.level in ("raid1", "raid4", "raid5", "raid6", "raid10")
+    if (striped or is_redundant) and shared:
         yield LayoutFault(
-            "one disk twice in a stripe", disk.name, f"several members are on {', '.join(sorted(shared))}",
-            "its heads go back and forth between them", "take each member from another disk",
+            "one disk twice in a stripe" if striped else "one disk twice in a mirror", disk.name,
+            f"several members are on {', '.join(sorted(shared))}",
+            "with this disk several members are lost at once, and each write goes to it several times" if is_redundant
+            else "its heads go back and forth between them", "take each member from another disk",
         )  # fmt: skip
     stripes = {device.full_stripe_bytes for device in inner if device.full_stripe_bytes}
     for stripe in stripes if disk.unit else ():

@@ -17,6 +17,7 @@ from sonde.design.layout.live.observations import FstabEntry, ObservedDisk, Obse
 from sonde.design.layout.observe_written import parse_written_size
 
 _SETTINGS = {"UUID": "fs_uuid", "LABEL": "fs_label", "PARTLABEL": "partlabel"}
+_MIN_PEERS = 3  # mounts at numbered directories
 _LOCAL_KINDS = ("xfs", "ext2", "ext3", "ext4")
 # Options that do not depend on the one who mounts, and cost much where they are forgotten.
 _DEVICES_OF_XFS = ("logdev", "rtdev")
@@ -81,9 +82,11 @@ def find_fstab_faults(
 def _find_lasting_absences(
     observed_storage: ObservedStorage, mount_points: Collection[str]
 ) -> Iterator[LayoutFault | CheckedItem]:
-    """Planned local file systems that are mounted now, and that no line of fstab mounts at a start."""
+    """Planned local file systems that are mounted now, and that no line of fstab mounts at a start; also those at
+    numbered directories of which most others have a line."""
+    peers = list(_list_mounts_without_line(observed_storage))
     mounted = {each.location for each in observed_storage.file_systems if each.options and each.kind in _LOCAL_KINDS}
-    for mount_point in mount_points if observed_storage.fstab else ():
+    for mount_point in dict.fromkeys((*mount_points, *peers)) if observed_storage.fstab else ():
         entries = [entry for entry in observed_storage.fstab if entry.mount_point == mount_point]
         waits = [entry for entry in entries if "noauto" in entry.options
                  and not any(option.startswith("x-systemd.automount") for option in entry.options)]  # fmt: skip
@@ -92,12 +95,26 @@ def _find_lasting_absences(
         if mount_point in mounted and len(waits) == len(entries):
             text = "its line of fstab has noauto" if waits else "fstab has no line for it"
             text += _describe_other_mount_point(observed_storage, mount_point) * (not waits)
-            remedy = "take noauto out of its line" if waits else "write the line that sonde layout plan prints"
+            line = "that sonde layout plan prints" if mount_point in mount_points else "like those of the others"
+            remedy = "take noauto out of its line" if waits else f"write a line {line}"
             yield LayoutFault(
                 "not mounted at a start", mount_point, f"it is mounted now, but {text}",
                 "after the next start of the machine it is not mounted, and programs write to the file system below",
                 f"{remedy}, unless a cluster or a unit of systemd mounts it", ("fstab",),
             )  # fmt: skip
+
+
+def _list_mounts_without_line(observed_storage: ObservedStorage) -> Iterator[str]:
+    """Mount points that only a number distinguishes from others, of which most have a line of fstab."""
+    lines = {entry.mount_point for entry in observed_storage.fstab}
+    groups: dict[tuple[str, str], list[str]] = {}
+    for each in observed_storage.file_systems:
+        role = re.sub(r"\d+", "*", each.location)
+        if each.kind in _LOCAL_KINDS and each.options and role != each.location:
+            groups.setdefault((each.kind, role), []).append(each.location)
+    for locations in groups.values():
+        absent = [location for location in locations if location not in lines]
+        yield from absent if len(locations) >= _MIN_PEERS and 3 * len(absent) <= len(locations) else ()
 
 
 def _describe_other_mount_point(observed_storage: ObservedStorage, mount_point: str) -> str:

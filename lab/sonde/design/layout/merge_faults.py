@@ -28,7 +28,9 @@ _SIZES = frozenset({"capacity", "agcount", "agsize in blocks"})
 _GEOMETRY = frozenset({"geometry", "unit"})
 _FLIGHT = frozenset({"max_rpcs_in_flight", "max_pages_per_rpc", "max_dirty_mb"})
 _SECTORS = frozenset({"logical_block_size", "physical_block_size"})
-_OPTIONS_OF_PEERS = frozenset(f"mount option {name}" for name in ("ro", "rw", "norecovery", "noload", "nobarrier"))
+_OPTIONS_OF_PEERS = frozenset(
+    f"mount option {name}" for name in ("ro", "rw", "norecovery", "noload", "nobarrier", "nouuid")
+)
 _ANY = frozenset[str]()
 
 
@@ -158,6 +160,8 @@ RULES: Sequence[CauseRule] = (
     CauseRule("mount option", frozenset({"norecovery", "noload"}), "mounted read-only", _ANY),
     CauseRule("mounted read-only", _ANY, _DIFFERS_FROM_PEERS, _OPTIONS_OF_PEERS),
     CauseRule("mount option", _ANY, _DIFFERS_FROM_PEERS, _OPTIONS_OF_PEERS),
+    CauseRule("fstab differs from the mount", _ANY, _DIFFERS_FROM_PEERS, frozenset({"mount option of access times"})),
+    CauseRule("fewer paths than others", _ANY, _DIFFERS_FROM_PEERS, frozenset({"path groups"})),
     CauseRule("degraded", _ANY, "spare in use", _ANY),
     CauseRule("degraded", _ANY, "errors of a drive", _ANY),
     CauseRule("degraded", _ANY, "drive left its array", _ANY, is_partial=True),

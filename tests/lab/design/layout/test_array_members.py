@@ -76,3 +76,20 @@ def test_odd_member_of_an_array_is_reported(size: int, expected_text: str) -> No
     faults = [fault for fault in check_outputs(outputs).faults if fault.kind == "unequal members of a stripe"]
     assert [fault.location for fault in faults] == ["md5"]
     assert faults[0].problem.startswith(expected_text)
+
+
+@pytest.mark.parametrize(("second", "count"), [("nvme0n1p2", 1), ("nvme1n1p1", 0)])
+def test_mirror_of_partitions_of_one_drive_is_reported(second: str, count: int) -> None:
+    lsblk = {"blockdevices": [
+        {"name": drive, "kname": drive, "type": "disk", "size": 2 * _TIB, "children": [
+            {"name": f"{drive}p{number}", "kname": f"{drive}p{number}", "type": "part", "size": _TIB - 2**20,
+             "start": 2048 + (number - 1) * (_TIB // 512 - 2048)} for number in (1, 2)]}
+        for drive in ("nvme0n1", "nvme1n1")]}  # fmt: skip
+    detail = (
+        "/dev/md0:\n        Raid Level : raid1\n      Raid Devices : 2\n             State : clean\n"
+        "   0  259  1  0  active sync   /dev/nvme0n1p1\n"
+        f"   1  259  2  1  active sync   /dev/{second}\n"
+    )
+    faults = check_outputs({"lsblk": json.dumps(lsblk), "detail": detail}).faults
+    faults = [fault for fault in faults if fault.kind == "one disk twice in a mirror"]
+    assert [(fault.location, fault.problem) for fault in faults] == [("md0", "several members are on nvme0n1")] * count

@@ -9,6 +9,7 @@ import pytest
 
 from sonde.design.layout.attribute_rule import AttributeRule
 from sonde.design.layout.attribute_rules import RULES, find_attribute_faults
+from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.collector import make_collector
 from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem
 from sonde.design.layout.live.saved_output import read_saved_output
@@ -42,7 +43,7 @@ PRINTED_WITH_ALL_OTHERS = {"xfs", "ext4", "lvm", "disk"}
 def test_sound_value_is_no_fault(rule: AttributeRule) -> None:
     default = "1" if re.fullmatch(rule.faulty, "0") else "0"
     value = SOUND.get(rule.attribute, default)
-    needed = {"crc": "1", "canmount": "on", "mounted": "yes", "smart_pending": "0"}
+    needed = {"crc": "1", "canmount": "on", "mounted": "yes", "smart_pending": "0", "origin": ""}
     attributes = {rule.attribute: value} | {
         name: needed.get(name, "/tank") for name in rule.needs or {} if name != rule.attribute
     }
@@ -73,3 +74,10 @@ def test_harmless_status_of_pool_is_no_fault() -> None:
         f"  pool: tank\n state: ONLINE\n{status}\nconfig:\n\n\tNAME  STATE  READ WRITE CKSUM\n\ttank  ONLINE  0 0 0\n"
     )
     assert read_saved_output(text, "zpool").file_systems[0].facts["status"].startswith("Some supported")
+
+
+@pytest.mark.parametrize(("origin", "count"), [("", 1), ("home", 0)])
+def test_snapshot_may_be_read_only(origin: str, count: int) -> None:
+    volume = ObservedDisk("data-snap", "lvm", settings={"permission": "r", **({"origin": origin} if origin else {})})
+    faults = [each for each in find_attribute_faults((), (volume,)) if isinstance(each, LayoutFault)]
+    assert [fault.kind for fault in faults] == ["write-protected"] * count

@@ -17,7 +17,7 @@ NUMBERS = range(1, 7)
 
 def check_server(
     unmounted: Collection[int] = (), options: Mapping[int, str] | None = None, cache: Mapping[int, str] | None = None,
-    line_options: str = "defaults,noatime", directories: Mapping[int, str] | None = None,
+    line_options: str = "defaults,noatime", directories: Mapping[int, str] | None = None, lines: int = len(NUMBERS),
 ) -> LayoutCheck:  # fmt: skip
     mounts = [{"target": "/", "source": "/dev/sdz", "fstype": "xfs", "options": "rw,relatime"}]
     root = {"name": "sdz", "kname": "sdz", "type": "disk", "size": 4 * 10**11, "fstype": "xfs", "uuid": "1111-root"}
@@ -26,7 +26,7 @@ def check_server(
         name, directory = f"sd{chr(96 + number)}", (directories or {}).get(number, f"/mnt/disk{number}")
         rows.append({"name": name, "kname": name, "type": "disk", "size": 14 * 10**12, "rota": True, "fstype": "xfs",
                      "label": f"DISK{number}", "uuid": f"aaaa-{number}"})  # fmt: skip
-        fstab += f"LABEL=DISK{number} /mnt/disk{number} xfs {line_options} 0 2\n"
+        fstab += f"LABEL=DISK{number} /mnt/disk{number} xfs {line_options} 0 2\n" * (number <= lines)
         settings += f"/sys/block/{name}/queue/write_cache:{(cache or {}).get(number, 'write back')}\n"
         if number not in unmounted:
             mounts.append({"target": directory, "source": f"/dev/{name}", "fstype": "xfs",
@@ -71,3 +71,12 @@ def test_mount_for_reads_alone_is_one_fault(options: str, kind: str) -> None:
     (fault,) = check_server(options={2: OPTIONS.replace("rw", options)}).faults
     assert (fault.kind, fault.location) == (kind, "/mnt/disk2")
     assert any("mount option ro" in text for text in fault.consequences)
+
+
+@pytest.mark.parametrize(("lines", "absent"), [(6, []), (5, ["/mnt/disk6"]), (3, [])])
+def test_mount_without_the_line_that_its_peers_have(lines: int, absent: list[str]) -> None:
+    """Where half of the lines are absent, something else mounts them."""
+    faults = check_server(lines=lines).faults
+    assert [fault.location for fault in faults] == absent
+    assert all(fault.kind == "not mounted at a start" and "like those of the others" in fault.remedy
+               for fault in faults)  # fmt: skip

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from sonde.design.checked_items import split_faults_and_comparisons
@@ -22,7 +22,7 @@ from sonde.design.routes.check_lnet_policies import list_unread_policies
 from sonde.design.routes.check_lnet_tunables import list_unread_module_options, list_unread_tunables
 from sonde.design.routes.check_router import NOT_SET
 from sonde.design.routes.check_settings import KERNEL_OPTIONS
-from sonde.design.routes.fabric import Fabric, find_fabrics
+from sonde.design.routes.fabric import Fabric, covers_range, find_fabrics
 from sonde.design.routes.faults import RouteCheck, RouteFault
 from sonde.design.routes.file_remedies import add_file_remedies
 from sonde.design.routes.host_tables import HostTables
@@ -110,6 +110,11 @@ def _check_configuration(
     live_check: RouteCheck,
 ) -> list[RouteCheck]:
     """The checks of what configuration files set, without the faults that the running host has too."""
+    hosts = [host for plan in plan_all_routes(fabrics) for host in plan.host_plans]
+    planned = [route.destination for host in hosts for route in host.routes if route.hops]
+    configured_tables = replace(
+        configured_tables, versions_without_routes=tuple(_list_versions_without_routes(configured_tables, planned))
+    )
     configuration = check_host_routes(
         fabrics, host_or_class, configured_tables, further_comparisons=live_check.comparisons
     )
@@ -117,6 +122,26 @@ def _check_configuration(
         configuration = replace(configuration, not_compared=())  # the live check lists the settings
     absent = _check_absent_settings(fabrics, host_or_class, host_tables, configured_tables)
     return [_select_configuration_faults(check, live_check) for check in (configuration, absent)]
+
+
+def _list_versions_without_routes(configured_tables: HostTables, planned_ranges: Sequence[str]) -> Iterator[int]:
+    """The IP versions whose routes through the routers are in other files than those that were given: these have no
+    route to a planned range, as files with the default route of another network."""
+    for version in (4, 6):
+        destinations = {
+            route.destination for route in configured_tables.routes or () if route.version in (None, version)
+        }
+        if not any(
+            _is_part_of_range(destination, planned) for destination in destinations for planned in planned_ranges
+        ):
+            yield version
+
+
+def _is_part_of_range(destination: str, planned_range: str) -> bool:
+    """Whether a destination is a planned range or a part of it; a default route is one of a default route only."""
+    if "default" in (destination, planned_range):
+        return destination == planned_range
+    return covers_range(planned_range, destination)
 
 
 def _name_files(

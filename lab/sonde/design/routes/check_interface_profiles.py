@@ -17,6 +17,7 @@ from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.interface_details import LinkDetails
 from sonde.design.routes.interface_profile import InterfaceProfile
 from sonde.design.routes.link_usability import list_bond_ports
+from sonde.design.routes.netplan_reader import MANAGER as MANAGER_OF_NETPLAN
 from sonde.design.routes.permanent_addresses import find_owner_of_address, get_permanent_address, shorten_link_address
 
 
@@ -106,6 +107,9 @@ def _check_competition(device: str, candidates: Sequence[InterfaceProfile]) -> I
         elif manager == "NetworkManager":
             effect = "NetworkManager activates one of these profiles, that which was used last"
             remedy = "remove the wrong one, or set autoconnect=false in it"
+        elif manager == MANAGER_OF_NETPLAN:
+            effect = f"netplan joins their lists, so {device} gets the addresses of all"
+            remedy = "remove the wrong one (cloud-init writes 50-cloud-init.yaml again, unless that is disabled)"
         else:
             effect = "the network service applies one after the other, NetworkManager only one of them"
             remedy = "remove the wrong one, or set ONBOOT=no in it"
@@ -122,5 +126,7 @@ def _do_compete(device: str, rivals: Sequence[InterfaceProfile]) -> bool:
     first, of others addresses of one IP version with one priority."""
     if rivals[0].manager == "systemd-networkd":
         return any(device in profile.device.split() for profile in rivals[1:])
+    if rivals[0].manager == MANAGER_OF_NETPLAN and len({profile.addresses for profile in rivals}) == 1:
+        return False
     versions = [version for profile in rivals for version in profile.versions]
     return len({*versions}) < len(versions) and len({profile.priority for profile in rivals}) == 1

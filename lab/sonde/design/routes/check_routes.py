@@ -48,7 +48,7 @@ def find_route_faults(
     for route in host_tables.routes or ():
         if route.table in ("local", "default", *site_tables):
             continue
-        concerns = _leads_to_other_side(host_view, route)
+        concerns = _leads_to_other_side(host_view, route) and not _is_covered(host_view, route, by_table[route.table])
         if concerns:
             yield CheckedItem("a route", f"{route.destination} in table {route.table}")
         is_diverting = any(
@@ -160,6 +160,22 @@ def _leads_to_other_side(host_view: HostView, route: ObservedRoute) -> bool:
     if route.destination == "default":
         return route.table != _MAIN and any(hop.via in host_view.routers_by_gateway for hop in route.hops)
     return any(overlaps_range(route.destination, address_range) for address_range in host_view.other_side.ranges)
+
+
+def _is_covered(host_view: HostView, route: ObservedRoute, routes_of_table: Sequence[ObservedRoute]) -> bool:
+    """Whether no packet to the other side takes a route, as 10.0.0.0/8 by a router of the management network: longer
+    prefixes lead to all that it has of the other side, by the routers."""
+    if not route.hops or any(hop.via in host_view.routers_by_gateway for hop in route.hops):
+        return False
+    planned = [
+        other.destination
+        for other in routes_of_table
+        if other.destination != route.destination
+        and covers_range(route.destination, other.destination)
+        and any(hop.via in host_view.routers_by_gateway for hop in other.hops)
+    ]
+    ranges = [text for text in host_view.other_side.ranges if overlaps_range(route.destination, text)]
+    return bool(ranges) and all(any(covers_range(each, text) for each in planned) for text in ranges)
 
 
 def _uses_fabric_device(host_view: HostView, route: ObservedRoute, next_hop: ObservedHop) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from sonde.design.routes.bond_options import make_bond_details, make_vlan_details
 from sonde.design.routes.host_tables import (
     HostTables,
     ObservedHop,
@@ -19,6 +20,7 @@ from sonde.design.routes.host_tables import (
     get_routing_table_name,
 )
 from sonde.design.routes.inactive_profile import InactiveProfile
+from sonde.design.routes.interface_details import LinkDetails
 from sonde.design.routes.ip_lines import parse_rule_line
 from sonde.design.routes.lnet_export import read_lnet_export
 from sonde.design.routes.lnet_records import LnetRoute
@@ -37,7 +39,7 @@ _NETWORKD_SELECTORS = {"TypeOfService": "tos", "OutgoingInterface": "oif", "Sour
 _NETWORKD_ATTRIBUTES = {"InitialCongestionWindow": "initcwnd", "InitialAdvertisedReceiveWindow": "initrwnd",
                         "QuickAck": "quickack", "TCPCongestionControlAlgorithm": "congctl",
                         "TCPRetransmissionTimeoutSec": "rto_min", "HopLimit": "hoplimit"}  # fmt: skip
-# Options of routes in keyfiles that `_make_route` reads, or on which no packet depends.
+# Options of routes in keyfiles that `make_observed_route` reads, or on which no packet depends.
 _KEYFILE_OPTIONS = ("weight", "table", "mtu", "type", "scope", "onlink")
 _TRUE, _FALSE = ("yes", "true", "1", "on"), ("no", "false", "0", "off")
 _LINK_SECTIONS = ("Link", "ethernet", "infiniband", "bond", "vlan")
@@ -120,7 +122,7 @@ def _parse_networkd_file(file_text: str, file_name: str) -> HostTables:
                 hops.append(ObservedHop(via, device or matched_device, int(weight or 1)))
             kind = values.get("Type", "unicast")
             mtu, metric, table = (values.get(member) for member in ("MTUBytes", "Metric", "Table"))
-            route = _make_route(
+            route = make_observed_route(
                 values.get("Destination", "default"), table, hops, origin, metric, mtu, matched_device, kind
             )
             attributes = tuple(
@@ -138,6 +140,7 @@ def _parse_networkd_file(file_text: str, file_name: str) -> HostTables:
 def _add_link_settings(host_tables: HostTables, file_text: str) -> HostTables:
     """The tables with the MTU and the mode (IPoIB) that a file gives to its interface."""
     device, mtu, mode = "", "", ""
+    details: LinkDetails | None = None
     for section, members in iterate_ini_sections(file_text):
         values = dict(members)
         if section in ("Match", "connection"):
@@ -145,11 +148,16 @@ def _add_link_settings(host_tables: HostTables, file_text: str) -> HostTables:
         elif section in _LINK_SECTIONS:
             mtu = values.get("MTUBytes", values.get("mtu", mtu))
             mode = values.get("transport-mode", mode)
+        if section == "bond":
+            details = make_bond_details(values if "arp_interval" in values else {"miimon": "100", **values})
+        elif section == "vlan":
+            details = make_vlan_details(values.get("parent", ""), values.get("id", ""))
     if not re.fullmatch(r"[^\s*?\[\]!]+", device):
         return host_tables
     return replace(
         host_tables,
         mtus={device: int(mtu)} if mtu.isdigit() and int(mtu) else {},  # 0: automatic
+        link_details={device: details} if details else {},
         transport_modes={device: mode} if mode in ("datagram", "connected") else {},
     )
 
@@ -177,7 +185,7 @@ def list_inactive_profiles(link_values: Mapping[str, str], file_name: str) -> It
         )  # fmt: skip
 
 
-def _make_route(
+def make_observed_route(
     destination_range: str,
     table_name: object,
     next_hops: Sequence[ObservedHop],
@@ -224,7 +232,7 @@ def _parse_keyfile(file_text: str, file_name: str) -> HostTables:
                 hops = [ObservedHop(gateway, device, int(options.get("weight", 1)))] if gateway else []
                 table = options.get("table") or values.get("route-table")
                 mtu, kind = options.get("mtu"), options.get("type", "unicast")
-                route = _make_route(destination, table, hops, origin, metric or None, mtu, device, kind)
+                route = make_observed_route(destination, table, hops, origin, metric or None, mtu, device, kind)
                 attributes = tuple(pair for pair in options.items() if pair[0] not in _KEYFILE_OPTIONS)
                 parts.append(replace(route, attributes=attributes))
             elif re.fullmatch(r"routing-rule\d+", member):
@@ -311,7 +319,7 @@ def _read_nmstate(nmstate_document: Mapping[str, Any], file_name: str) -> HostTa
         kind = str(entry.get("route-type", "unicast"))
         origin = f"{file_name}, route {number}"
         mtu, metric = entry.get("mtu"), entry.get("metric")
-        parts.append(_make_route(str(entry["destination"]), table, hops, origin, metric, mtu, device, kind))
+        parts.append(make_observed_route(str(entry["destination"]), table, hops, origin, metric, mtu, device, kind))
     rules = [
         ObservedRule(
             int(entry["priority"]),

@@ -11,7 +11,7 @@ from dataclasses import replace
 from sonde.design.routes.check_arp_monitor import SILENT_TARGET
 from sonde.design.routes.check_interfaces import TEMPORARY_ADDRESS
 from sonde.design.routes.faults import RouteFault
-from sonde.design.routes.file_settings import BOND, IPV6_MTU, MODE, MTU, PRIVACY
+from sonde.design.routes.file_settings import BOND, IPV6_MTU, MODE, MTU, PRIVACY, VLAN
 from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.interface_details import LinkDetails
 from sonde.design.routes.setting_origins import IN_FILES
@@ -62,6 +62,8 @@ def _list_wrong_values(fault_kind: str, location: str, tables: HostTables) -> se
         return {(location, MTU, str(tables.mtus.get(location, "")))}
     if fault_kind == "datagram mode":
         return {(location, MODE, "datagram")}
+    if fault_kind == "another VLAN" and location in tables.link_details:
+        return {(location, VLAN, str(tables.link_details[location].vlan))}
     if fault_kind == TEMPORARY_ADDRESS:
         return {(location.partition(": ")[0], PRIVACY, value) for value in _TEMPORARY_VALUES}
     device = location.partition(":")[0]

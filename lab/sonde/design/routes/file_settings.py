@@ -11,15 +11,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from sonde.design.routes.bond_options import convert_networkd_options
 from sonde.design.routes.output_texts import split_shell_words
 
-MTU, MODE, IPV6_MTU, PRIVACY, BOND = "mtu", "mode", "ipv6 mtu", "ipv6 privacy", "bond"
+MTU, MODE, IPV6_MTU, PRIVACY, VLAN, BOND = "mtu", "mode", "ipv6 mtu", "ipv6 privacy", "vlan", "bond"
 _TRUE = ("yes", "true", "1", "on")
 # The options of files by format, section and name; of ifcfg- files without a section.
 _OPTIONS = {
     ("networkd", "Link", "MTUBytes"): MTU, ("networkd", "NetDev", "MTUBytes"): MTU,
     ("networkd", "IPoIB", "Mode"): MODE, ("networkd", "Network", "IPv6MTUBytes"): IPV6_MTU,
     ("networkd", "Network", "IPv6PrivacyExtensions"): PRIVACY,
+    ("networkd", "VLAN", "Id"): VLAN, ("networkmanager", "vlan", "id"): VLAN, ("network-scripts", "", "VLAN_ID"): VLAN,
     ("networkmanager", "ethernet", "mtu"): MTU, ("networkmanager", "infiniband", "mtu"): MTU,
     ("networkmanager", "infiniband", "transport-mode"): MODE, ("networkmanager", "ipv6", "mtu"): IPV6_MTU,
     ("networkmanager", "ipv6", "ip6-privacy"): PRIVACY,
@@ -62,6 +64,9 @@ def read_file_settings(file_text: str, file_name: str, file_format: str) -> Iter
                 yield FileSetting(device, f"{BOND} {bond_option}", bond_value, origin)
         elif (file_format, section) == ("networkmanager", "bond"):
             yield FileSetting(device, f"{BOND} {name}", value, origin)
+        elif (file_format, section) == ("networkd", "Bond"):
+            for bond_option, bond_value in convert_networkd_options({name: value}).items():
+                yield FileSetting(device, f"{BOND} {bond_option}", bond_value, origin)
         elif option := _OPTIONS.get((file_format, section, name)):
             yield FileSetting(device, option, _convert_value(option, value), origin)
 

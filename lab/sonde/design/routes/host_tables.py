@@ -112,6 +112,7 @@ class HostTables:
 
     rules: tuple[ObservedRule, ...] | None = None
     routes: tuple[ObservedRoute, ...] | None = None
+    versions_without_routes: tuple[int, ...] = ()  # of configuration files, as others may have their routes
     addresses: tuple[str, ...] | None = None  # with prefix: 10.100.0.1/16
     settings: Mapping[str, str] | None = None
     setting_files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # that set each, in their order
@@ -245,7 +246,11 @@ class HostTables:
         return replace(
             self,
             rules=None if self.rules is None or (self.rules and not rules) else rules,
-            routes=None if self.routes is None or (not routes and is_kernel_listing(self.routes)) else routes,
+            routes=None
+            if self.routes is None
+            or (not routes and is_kernel_listing(self.routes))
+            or version in self.versions_without_routes
+            else routes,
             addresses=None if self.addresses is None or (self.addresses and not addresses) else addresses,
             neighbors=None
             if self.neighbors is None

@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads files that configure interfaces and modules without routes: ifcfg- files of network-scripts, files of
-systemd-networkd, and options of modules of LNet in modprobe.d."""
+systemd-networkd and netplan, and options of modules of LNet in modprobe.d."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from sonde.design.routes.bond_options import convert_networkd_options, make_bond_details, make_vlan_details
 from sonde.design.routes.configuration_reader import iterate_ini_sections, list_inactive_profiles
 from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.inactive_profile import InactiveProfile
 from sonde.design.routes.interface_details import LinkDetails
 from sonde.design.routes.interface_names import InterfaceName, parse_link_file
 from sonde.design.routes.lnet_module_routes import parse_module_routes
+from sonde.design.routes.netplan_reader import is_netplan_file, parse_netplan_file
 from sonde.design.routes.output_texts import split_shell_words
 
 _NETWORK_SCRIPT_PATTERN = re.compile(r"^(?:DEVICE|ONBOOT|BOOTPROTO)=", re.MULTILINE)
@@ -21,14 +23,14 @@ _NETWORKD_PATTERN = re.compile(r"^\[(?:Match|NetDev|Network|Link|Address)\]\s*$"
 _MODULE_PATTERN = re.compile(r"^(?:options|alias|blacklist|install|softdep)\s+\w", re.MULTILINE)
 _LNET_MODULES = ("lnet", "ko2iblnd", "ksocklnd", "kfilnd", "ptlrpc")
 _FALSE = ("no", "false", "0", "off")
-# Modes of bonds by their numbers.
-_BOND_MODES = ("balance-rr", "active-backup", "balance-xor", "broadcast", "802.3ad", "balance-tlb", "balance-alb")
 
 
 def is_interface_file(file_text: str) -> bool:
     """Whether a text is one of the files that `parse_interface_file` reads."""
-    return any(form.search(file_text) for form in (_NETWORK_SCRIPT_PATTERN, _NETWORKD_PATTERN)) or is_module_file(
-        file_text
+    return (
+        any(form.search(file_text) for form in (_NETWORK_SCRIPT_PATTERN, _NETWORKD_PATTERN))
+        or is_module_file(file_text)
+        or is_netplan_file(file_text)
     )
 
 
@@ -40,6 +42,8 @@ def is_module_file(file_text: str) -> bool:
 
 def parse_interface_file(file_text: str, file_name: str) -> HostTables:
     """The MTU, the mode and the bond of an interface, whether it is brought up at the start, or options of LNet."""
+    if is_netplan_file(file_text):
+        return parse_netplan_file(file_text, file_name)
     if is_module_file(file_text):
         options = dict(_read_module_options(file_text, file_name))
         routes = [
@@ -55,6 +59,7 @@ def parse_interface_file(file_text: str, file_name: str) -> HostTables:
     mtu = re.search(r"^MTUBytes=(\d+)\s*$", file_text, re.MULTILINE)
     return HostTables(
         mtus=dict.fromkeys(names[:1], int(mtu[1])) if mtu else {},
+        link_details=_read_netdev_details(file_text, names[0]) if names else {},
         inactive_profiles=tuple(_list_unmanaged_links(file_text, file_name)),
         interface_names=tuple(_read_link_names(file_text, file_name)),
         formats=("networkd",),
@@ -98,20 +103,31 @@ def _parse_network_script(file_text: str, file_name: str) -> HostTables:
     ] if values.get("ONBOOT", "").lower() in _FALSE else []  # fmt: skip
     modes = {"yes": "connected", "no": "datagram"}
     mode = modes.get(values.get("CONNECTED_MODE", "").lower(), "")
-    options = dict(token.split("=", 1) for token in values.get("BONDING_OPTS", "").split() if "=" in token)
     return HostTables(
         mtus={device: int(values["MTU"])} if values.get("MTU", "").isdigit() else {},
         transport_modes={device: mode} if mode else {},
-        link_details={device: _make_bond(options)} if options else {},
+        link_details=_read_script_details(values, device),
         inactive_profiles=tuple(profiles),
         formats=("network-scripts",),
     )
 
 
-def _make_bond(options: dict[str, str]) -> LinkDetails:
-    """A bond by its BONDING_OPTS. LACP looks for dead ports by itself."""
-    number = options.get("mode", "0")
-    mode = _BOND_MODES[int(number)] if number.isdigit() and int(number) < len(_BOND_MODES) else number
-    intervals = [options.get(name, "0") for name in ("miimon", "arp_interval")]
-    is_watching = any(interval != "0" for interval in intervals) or mode == "802.3ad"
-    return LinkDetails(kind="bond", bond_mode=mode, watches_ports=is_watching, bond_options=options)
+def _read_script_details(values: Mapping[str, str], device: str) -> dict[str, LinkDetails]:
+    """The bond or the VLAN of an ifcfg- file. A VLAN without a device below it has that in its name."""
+    options = dict(token.split("=", 1) for token in values.get("BONDING_OPTS", "").split() if "=" in token)
+    if options:
+        return {device: make_bond_details(options)}
+    if "VLAN_ID" in values:
+        vlan = make_vlan_details(values.get("PHYSDEV", device.rpartition(".")[0]), values["VLAN_ID"])
+        return {device: vlan} if vlan else {}
+    return {}
+
+
+def _read_netdev_details(file_text: str, device: str) -> dict[str, LinkDetails]:
+    """The bond or the VLAN of a .netdev file; the device below a VLAN is in other files."""
+    sections = {section: dict(members) for section, members in iterate_ini_sections(file_text)}
+    kind = sections.get("NetDev", {}).get("Kind", "")
+    if kind == "bond" and "Bond" in sections:
+        return {device: make_bond_details(convert_networkd_options(sections.get("Bond", {})))}
+    vlan = make_vlan_details("", sections.get("VLAN", {}).get("Id", "")) if kind == "vlan" else None
+    return {device: vlan} if vlan else {}

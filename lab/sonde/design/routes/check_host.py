@@ -9,6 +9,7 @@ from dataclasses import replace
 from sonde.design.checked_items import split_faults_and_comparisons
 from sonde.design.routes.check import check_host_routes
 from sonde.design.routes.check_absent_settings import find_absent_settings
+from sonde.design.routes.check_file_ports import find_port_file_faults
 from sonde.design.routes.check_host_firewall import (
     FIREWALL_OF_HOST,
     find_host_firewall_faults,
@@ -235,6 +236,7 @@ def _check_interface_profiles(
         (
             *find_profile_faults(profiles, devices, host_tables, addresses),
             *find_naming_faults(list_devices_with_ports(devices, host_tables), naming_tables),
+            *find_port_file_faults(list_devices_with_ports(devices, host_tables), host_tables),
         )
     )
     return RouteCheck(host_or_class, faults, (), comparisons)

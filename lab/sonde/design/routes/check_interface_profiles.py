@@ -20,6 +20,8 @@ from sonde.design.routes.link_usability import list_bond_ports
 from sonde.design.routes.netplan_reader import MANAGER as MANAGER_OF_NETPLAN
 from sonde.design.routes.permanent_addresses import find_owner_of_address, get_permanent_address, shorten_link_address
 
+_FIRST_OF_CLASS_B, _FIRST_OF_CLASS_C = 128, 192
+
 
 def find_profile_faults(
     profiles: Sequence[InterfaceProfile],
@@ -84,14 +86,28 @@ def _check_addresses(
             continue
         yield CheckedItem("the address in a file of an interface", f"{profile.origin}, {planned}")
         same = next((text for text in written if interfaces[text].ip == planned.ip), None)
-        if same is not None and ("/" not in same or interfaces[same] == planned):
+        assumed = _add_assumed_prefix(same, profile.manager) if same else ""
+        if same is not None and ("/" not in assumed or ipaddress.ip_interface(assumed) == planned):
             continue
-        effect = f"{device} has {same or written[0]} after the next start, not {planned} as in the system file"
+        effect = f"{device} has {assumed or written[0]} after the next start, not {planned} as in the system file"
+        if same != (assumed or None):
+            effect = f"{effect} (systemd-networkd takes this prefix where the file has none)"
         lost = "it then looks for other hosts on its link" if same else "no host and no router finds it there"
         yield RouteFault(
             "another prefix in a file" if same else "another address in a file", f"{profile.origin}, {device}",
             f"{effect}: {lost}", f"write {planned} in {profile.origin}",
         )  # fmt: skip
+
+
+def _add_assumed_prefix(address_text: str, manager: str) -> str:
+    """An address with the prefix that systemd-networkd takes for one without: the length of its old class in IPv4."""
+    if "/" in address_text or manager != "systemd-networkd":
+        return address_text
+    address = ipaddress.ip_address(address_text)
+    if address.version == 6:
+        return f"{address_text}/128"
+    first = address.packed[0]
+    return f"{address_text}/{8 if first < _FIRST_OF_CLASS_B else 16 if first < _FIRST_OF_CLASS_C else 24}"
 
 
 def _check_competition(device: str, candidates: Sequence[InterfaceProfile]) -> Iterator[RouteFault]:

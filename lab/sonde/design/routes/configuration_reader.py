@@ -28,7 +28,7 @@ from sonde.model.documents import parse_yaml
 from sonde.model.errors import UserError
 
 _YAML_PATTERN = re.compile(
-    r"^(routes?|route-rules|net|peer|global|routing):|^- (name|hosts):|^[ \t]*- net:", re.MULTILINE
+    r"^(routes?|route-rules|interfaces|net|peer|global|routing):|^- (name|hosts):|^[ \t]*- net:", re.MULTILINE
 )
 _NETWORKD_PATTERN = re.compile(r"^\[(Route|RoutingPolicyRule)\]", re.MULTILINE)
 _KEYFILE_PATTERN = re.compile(r"^\[(ipv4|ipv6|connection)\]", re.MULTILINE)
@@ -299,6 +299,8 @@ def _parse_yaml_file(file_text: str, file_name: str) -> HostTables:
         return read_lnet_export(document, file_name)
     if "routes" in document or "route-rules" in document:
         return _read_nmstate(document, file_name)
+    if "interfaces" in document:
+        raise UserError(f"{file_name} is a state of nmstate without routes and route-rules, which alone are read.")
     raise UserError(f"{file_name} is YAML without routes; give the routes of nmstate or LNet.")
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from sonde.design.routes.bond_options import convert_networkd_options
 from sonde.design.routes.output_texts import split_shell_words
 
-MTU, MODE, IPV6_MTU, PRIVACY, VLAN, BOND = "mtu", "mode", "ipv6 mtu", "ipv6 privacy", "vlan", "bond"
+MTU, MODE, IPV6_MTU, PRIVACY, VLAN, MASTER, BOND = "mtu", "mode", "ipv6 mtu", "ipv6 privacy", "vlan", "master", "bond"
 _TRUE = ("yes", "true", "1", "on")
 # The options of files by format, section and name; of ifcfg- files without a section.
 _OPTIONS = {
@@ -22,6 +22,8 @@ _OPTIONS = {
     ("networkd", "IPoIB", "Mode"): MODE, ("networkd", "Network", "IPv6MTUBytes"): IPV6_MTU,
     ("networkd", "Network", "IPv6PrivacyExtensions"): PRIVACY,
     ("networkd", "VLAN", "Id"): VLAN, ("networkmanager", "vlan", "id"): VLAN, ("network-scripts", "", "VLAN_ID"): VLAN,
+    ("networkd", "Network", "Bond"): MASTER, ("networkmanager", "connection", "master"): MASTER,
+    ("networkmanager", "connection", "controller"): MASTER, ("network-scripts", "", "MASTER"): MASTER,
     ("networkmanager", "ethernet", "mtu"): MTU, ("networkmanager", "infiniband", "mtu"): MTU,
     ("networkmanager", "infiniband", "transport-mode"): MODE, ("networkmanager", "ipv6", "mtu"): IPV6_MTU,
     ("networkmanager", "ipv6", "ip6-privacy"): PRIVACY,

@@ -260,7 +260,9 @@ class HostTables:
 
 def is_kernel_listing(routes: Sequence[ObservedRoute]) -> bool:
     """Whether routes are listed by the kernel: it adds routes of addresses, which no plan writes."""
-    return any(route.kind == "local" or (route.on_link and route.table == "main") for route in routes)
+    return any(
+        route.kind == "local" or (route.on_link and bool(route.device) and route.table == "main") for route in routes
+    )
 
 
 def _concatenate_known(

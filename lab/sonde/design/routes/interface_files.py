@@ -4,12 +4,14 @@ systemd-networkd and netplan, and options of modules of LNet in modprobe.d."""
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from sonde.design.routes.bond_options import convert_networkd_options, make_bond_details, make_vlan_details
 from sonde.design.routes.configuration_reader import iterate_ini_sections, list_inactive_profiles
+from sonde.design.routes.debian_interfaces import is_interfaces_file, parse_interfaces_file
 from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.inactive_profile import InactiveProfile
 from sonde.design.routes.interface_details import LinkDetails
@@ -21,6 +23,18 @@ from sonde.design.routes.output_texts import split_shell_words
 _NETWORK_SCRIPT_PATTERN = re.compile(r"^(?:DEVICE|ONBOOT|BOOTPROTO)=", re.MULTILINE)
 _NETWORKD_PATTERN = re.compile(r"^\[(?:Match|NetDev|Network|Link|Address)\]\s*$", re.MULTILINE)
 _MODULE_PATTERN = re.compile(r"^(?:options|alias|blacklist|install|softdep)\s+\w", re.MULTILINE)
+# Sections of .network files that systemd.network(5) has, of those that hosts of storage networks use.
+_NETWORKD_SECTIONS = (
+    "Match", "Link", "Network", "Address", "Neighbor", "IPv6AddressLabel", "RoutingPolicyRule", "NextHop", "Route",
+    "DHCP", "DHCPv4", "DHCPv6", "DHCPPrefixDelegation", "IPv6PrefixDelegation", "IPv6AcceptRA", "DHCPServer",
+    "IPv6SendRA", "IPv6Prefix", "IPv6RoutePrefix", "IPv6PREF64Prefix", "Bridge", "BridgeFDB", "BridgeMDB", "BridgeVLAN",
+    "LLDP", "CAN", "IPoIB", "QDisc", "NetworkEmulator", "TokenBucketFilter", "FairQueueing", "SR-IOV", "FlowQueuePIE",
+    "FairQueueingControlledDelay", "ControlledDelay", "CAKE", "PIE", "BFIFO", "PFIFO", "PFIFOHeadDrop", "PFIFOFast",
+    "DHCPServerStaticLease", "StochasticFairBlue", "StochasticFairnessQueueing", "DeficitRoundRobinScheduler",
+    "DeficitRoundRobinSchedulerClass", "EnhancedTransmissionSelection", "GenericRandomEarlyDetection", "ModemManager",
+    "HeavyHitterFilter", "HierarchyTokenBucket", "HierarchyTokenBucketClass", "QuickFairQueueing", "MobileNetwork",
+    "QuickFairQueueingClass", "TrivialLinkEqualizer", "LLDPSend",
+)  # fmt: skip
 _LNET_MODULES = ("lnet", "ko2iblnd", "ksocklnd", "kfilnd", "ptlrpc")
 _FALSE = ("no", "false", "0", "off")
 
@@ -31,6 +45,7 @@ def is_interface_file(file_text: str) -> bool:
         any(form.search(file_text) for form in (_NETWORK_SCRIPT_PATTERN, _NETWORKD_PATTERN))
         or is_module_file(file_text)
         or is_netplan_file(file_text)
+        or is_interfaces_file(file_text)
     )
 
 
@@ -44,6 +59,8 @@ def parse_interface_file(file_text: str, file_name: str) -> HostTables:
     """The MTU, the mode and the bond of an interface, whether it is brought up at the start, or options of LNet."""
     if is_netplan_file(file_text):
         return parse_netplan_file(file_text, file_name)
+    if is_interfaces_file(file_text):
+        return parse_interfaces_file(file_text, file_name)
     if is_module_file(file_text):
         options = dict(_read_module_options(file_text, file_name))
         routes = [
@@ -79,6 +96,13 @@ def _list_unmanaged_links(file_text: str, file_name: str) -> Iterator[InactivePr
     devices = tuple(sections.get("Match", {}).get("Name", "").split())
     for profile in list_inactive_profiles(sections.get("Link", {}), file_name) if devices else ():
         yield replace(profile, devices=devices)
+    for section in sections:
+        close = difflib.get_close_matches(section, _NETWORKD_SECTIONS, n=1, cutoff=0.75)
+        if file_name.endswith(".network") and section not in _NETWORKD_SECTIONS and close and devices:
+            yield InactiveProfile(
+                file_name, f"[{section}]", "systemd-networkd does not know this section and ignores its lines",
+                f"write [{close[0]}]", devices,
+            )  # fmt: skip
 
 
 def _read_module_options(file_text: str, file_name: str) -> Iterator[tuple[tuple[str, str, str], str]]:

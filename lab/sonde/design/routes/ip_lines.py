@@ -103,6 +103,8 @@ def parse_route_line(tokens: Sequence[str], output_origin: str, ip_version: int 
         return None
     attributes, flags, hops = _split_route_and_next_hops(tokens)
     destination = parse_destination(tokens[0], output_origin)
+    if "via" in flags:
+        raise UserError(f"{output_origin}: there is no address after via.")
     device, via = attributes.get("dev", ""), attributes.get("via", "")
     if via:
         hops = [ObservedHop(via, device, 1, bool(flags & {"dead", "linkdown"}))]

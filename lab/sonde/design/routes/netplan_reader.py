@@ -16,7 +16,7 @@ import yaml
 
 from sonde.design.routes.bond_options import convert_netplan_options, make_bond_details, make_vlan_details
 from sonde.design.routes.configuration_reader import make_observed_route
-from sonde.design.routes.file_settings import BOND, IPV6_MTU, MTU, PRIVACY, VLAN, FileSetting
+from sonde.design.routes.file_settings import BOND, IPV6_MTU, MASTER, MTU, PRIVACY, VLAN, FileSetting
 from sonde.design.routes.host_tables import (
     HostTables,
     ObservedHop,
@@ -155,6 +155,8 @@ def _read_definition(definition: _Definition, tables: _NetplanTables) -> None:
         texts = {name: " ".join(value) if isinstance(value, list) else str(value) for name, value in parameters.items()}
         options = convert_netplan_options(texts)
         tables.details[device] = make_bond_details(options)
+        ports = members.get("interfaces") or ()
+        tables.settings += [FileSetting(str(port), MASTER, device, definition.describe("interfaces")) for port in ports]
         for name in texts:
             for option, value in convert_netplan_options({name: texts[name]}).items():
                 origin = definition.describe("parameters", name)

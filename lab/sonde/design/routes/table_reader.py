@@ -48,6 +48,8 @@ from sonde.design.routes.nft_rules import is_nft_output, parse_nft_output
 from sonde.design.routes.output_texts import split_outputs, split_shell_words
 from sonde.design.routes.security_policies import is_policy_listing, parse_policy_listing
 from sonde.design.routes.setting_names import is_device_split, parse_setting_name
+from sonde.design.routes.sysctl_files import sort_sysctl_files
+from sonde.design.routes.unread_files import describe_unread_kind
 from sonde.model.errors import UserError
 from sonde.model.file_text import MAX_OUTPUT_BYTES, read_limited_text
 from sonde.model.shell import quote_command
@@ -80,9 +82,6 @@ _EMPTY_LISTINGS = (
     ),
 )
 
-# systemd-sysctl reads files in the order of their names; /etc/sysctl.conf is this one in /etc/sysctl.d.
-_SYSCTL_ORDER = {"sysctl.conf": "99-sysctl.conf"}
-
 
 @dataclass(frozen=True)
 class HostSources:
@@ -110,7 +109,7 @@ def read_host_sources(table_files: Iterable[Path], required_files: Collection[Pa
     """
     live: list[HostTables] = []
     configured: list[HostTables] = []
-    assignments: list[tuple[str, HostTables]] = []
+    assignments: list[tuple[Path, HostTables]] = []
     lnet_files: list[HostTables] = []
     others: list[HostTables] = []
     all_tables, unread = _read_files(table_files, required_files)
@@ -124,12 +123,11 @@ def read_host_sources(table_files: Iterable[Path], required_files: Collection[Pa
         else:
             if tables.settings is not None and file.suffix == ".conf":
                 setting_files = dict.fromkeys(tables.settings, (file.name,))
-                name = _SYSCTL_ORDER.get(file.name, file.name)
-                assignments.append((name, replace(tables, setting_files=setting_files)))
+                assignments.append((file, replace(tables, setting_files=setting_files)))
             else:
                 live.append(tables)
     (configured if any(tables.has_lnet for tables in live) else live).extend(lnet_files)
-    ordered_assignments = [tables for _, tables in sorted(assignments, key=lambda item: item[0])]
+    ordered_assignments = sort_sysctl_files(assignments)
     others.append(HostTables(unread_files=unread))
     if not live:
         return HostSources(_merge_all([*configured, *ordered_assignments, *others]))
@@ -233,6 +231,8 @@ def _parse_tables_by_kind(table_text: str, file_name: str) -> HostTables:
         return configuration_reader.parse_network_configuration(table_text, file_name)
     if is_interface_file(table_text):
         return parse_interface_file(table_text, file_name)
+    if not is_udev_file(table_text) and (kind := describe_unread_kind(table_text, file_name)):
+        raise UserError(f"{file_name} is {kind}, which no check reads.")
     if stripped.startswith(("[", "{")):
         return parse_json_tables(stripped, file_name)
     if is_firewall_output(table_text):

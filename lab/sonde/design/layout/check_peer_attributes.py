@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.check_path_identity import find_foreign_paths
@@ -16,6 +16,7 @@ from sonde.design.layout.check_peers import find_disk_of_partition
 from sonde.design.layout.check_planned_pools import find_vdev_disk
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem, ObservedStorage
+from sonde.design.layout.peer_groups import PeerGroup, group_targets
 
 # In groups of parts that are only likely to be alike, the odd ones are at most this fraction.
 _MAX_ODD_FRACTION = 1 / 3
@@ -37,16 +38,6 @@ _INDIVIDUAL_ATTRIBUTE_PATTERN = re.compile(
     r"|configured_\w+|array_uuid|superblock_\w+"
     r"|failed_devices|%rd|avg \w+|maxor|nor|wait|sz/GBs"  # the second and later ones are counters of pm
 )
-# Facts of targets that count something, identify a target or have a rule in another module.
-_INDIVIDUAL_TARGET_FACT_PATTERN = re.compile(
-    r"label_\w+|index|flags|file_system|backend|management|failover|parameters|mount_options|label|state|device_state"
-    r"|used_\w+|kib_\w+|kib|inodes\w*|unreachable|active|degraded|prealloc\w*|cur_\w+|tot_\w+|kbytes\w*|files\w*|num_\w+"
-    r"|last_\w+|.*uuid|.*grant\w*|.*stats|import|.*_usage|uptime|brw_size|max_pages_per_rpc|max_rpcs_in_flight"
-    r"|max_dirty_mb|checksums|reserved|check_interval|max_mounts|stripe_\w+|targets|components|default_offset|journal"
-    r"|max_create_count|create_count|destroys_in_flight|statfs_\w+|recovery_\w+|hash|instance|lwp_\w+|features"
-)
-# Features of ldiskfs that the kernel sets, or that another rule is about.
-_CHANGING_FEATURES = frozenset({"needs_recovery", "orphan_present", "mmp", "recovery"})
 _LOCAL_KINDS = ("xfs", "ext4")
 _MADE_WITH = ("isize", "sector", "crc", "finobt", "sparse", "inode_bytes", "flex_groups", "log-version", "ftype")
 _QUEUE_SETTINGS = frozenset(
@@ -91,17 +82,6 @@ ATTRIBUTE_COSTS = {
 }
 
 
-@dataclass(frozen=True)
-class PeerGroup:
-    """Parts that should be alike: their attributes by name. In an `is_strict` group all values must agree; in others
-    only a few parts that differ from a clear majority are faults."""
-
-    parts: str  # what they are, in the plural: members of md0
-    peers: Mapping[str, Mapping[str, str]]
-    is_strict: bool
-    location: str = ""  # of the comparison; empty is each part itself
-
-
 def find_attribute_differences(
     observed_storage: ObservedStorage,
     targets: Sequence[ObservedFileSystem],
@@ -111,7 +91,7 @@ def find_attribute_differences(
     Parts with different `planned_values` (by part and attribute) of an attribute are no peers in it."""
     yield from find_foreign_paths(observed_storage)
     reported: set[tuple[str, str]] = set()
-    for group in [*_list_groups(observed_storage), *_group_targets(targets)]:
+    for group in [*_list_groups(observed_storage), *group_targets(targets)]:
         names = dict.fromkeys(attribute for values in group.peers.values() for attribute in values)
         for attribute in names:
             values = {part: peer[attribute] for part, peer in group.peers.items() if attribute in peer}
@@ -225,7 +205,8 @@ def _list_groups(observed_storage: ObservedStorage) -> Iterator[PeerGroup]:
     yield from _group_by_technology(observed_storage, "drives of all arrays", members, "")
     yield from _group_arrays(observed_storage, disks)
     yield from _group_maps(observed_storage, disks)
-    yield from _group_numbered_mounts(observed_storage)
+    yield from _group_numbered_mounts(observed_storage.file_systems)
+    yield from _group_single_drives(observed_storage)
 
 
 def _select_attributes(attributes: Mapping[str, str]) -> dict[str, str]:
@@ -349,11 +330,11 @@ def _name_option(option: str) -> str:
     return "of access times" if option in ("noatime", "relatime", "strictatime") else option.partition("=")[0]
 
 
-def _group_numbered_mounts(observed_storage: ObservedStorage) -> Iterator[PeerGroup]:
+def _group_numbered_mounts(file_systems: Sequence[ObservedFileSystem]) -> Iterator[PeerGroup]:
     """Local file systems at mount points that only a number distinguishes, like /data/target01: what they were made
-    with, how they are mounted, and the drives that hold one of them each."""
+    with, and how they are mounted."""
     groups: dict[tuple[str, str], dict[str, ObservedFileSystem]] = {}
-    for each in observed_storage.file_systems:
+    for each in file_systems:
         role = re.sub(r"\d+", "*", each.location)
         if each.kind in _LOCAL_KINDS and each.options and role != each.location:
             groups.setdefault((each.kind, role), {})[each.location] = each
@@ -368,31 +349,21 @@ def _group_numbered_mounts(observed_storage: ObservedStorage) -> Iterator[PeerGr
             values |= {f"mount option {name}": written.get(name, "absent") for name in options}
             peers[location] = values
         yield PeerGroup(f"{kind} at {role}", peers, False)
-        names = [each.device.removeprefix("/dev/") for each in mounts.values()]
-        for group in _group_by_technology(observed_storage, f"drives at {role}", names, ""):
+
+
+def _group_single_drives(observed_storage: ObservedStorage) -> Iterator[PeerGroup]:
+    """Drives that hold one thing by themselves, as those of object stores: with a file system, or below one volume."""
+    disks = observed_storage.disks.values()
+    joined = {name for disk in disks if len(disk.members) > 1 or disk.kind in ("md", "multipath")
+              for name in (*disk.members, *disk.settings.get("spare_devices", "").split())}  # fmt: skip
+    joined |= {path.name for disk in disks for path in disk.paths}
+    joined |= {find_vdev_disk(observed_storage, vdev.name).name
+               for pool in observed_storage.file_systems for vdev in pool.vdevs}  # fmt: skip
+    names_by_kind: dict[str, list[str]] = {}
+    for disk in disks:
+        if disk.kind == "disk" and disk.name not in joined and disk.settings.get("fs_kind"):
+            names_by_kind.setdefault(disk.settings["fs_kind"], []).append(disk.name)
+    for kind, names in names_by_kind.items():
+        for group in _group_by_technology(observed_storage, f"single drives with {kind}", names, ""):
             yield replace(group, peers={name: {key: values[key] for key in _QUEUE_SETTINGS & set(values)}
                                         for name, values in group.peers.items()})  # fmt: skip
-
-
-def _group_targets(file_systems: Sequence[ObservedFileSystem]) -> Iterator[PeerGroup]:
-    """Targets of one role in one file system of Lustre, their backends, and the clients of such targets."""
-    groups: dict[tuple[str, str], dict[str, dict[str, str]]] = {}
-    features: dict[tuple[str, str], dict[str, set[str]]] = {}
-    for each in file_systems:
-        role = re.sub(r"(OST|MDT)[0-9a-f]{4}", r"\1*", each.location)
-        if each.kind not in ("lustre", "ldiskfs") or role == each.location:
-            continue
-        numbers = {"block": each.block, "unit": each.unit, "width": each.width, "log": each.log,
-                   "group_blocks": each.group_blocks} if each.kind == "ldiskfs" else {}  # fmt: skip
-        facts = {name: str(value) for name, value in numbers.items() if value is not None}
-        facts |= {name: value for name, value in each.facts.items()
-                  if value and not _INDIVIDUAL_TARGET_FACT_PATTERN.fullmatch(name)}  # fmt: skip
-        if each.kind == "ldiskfs" and each.facts.get("reserved", "").isdigit() and each.blocks:
-            facts["reserved space"] = f"{100 * int(each.facts['reserved']) / each.blocks:.0f} %"
-        groups.setdefault((each.kind, role), {})[each.location] = facts
-        features.setdefault((each.kind, role), {})[each.location] = set(each.facts.get("features", "").split())
-    for (kind, role), peers in groups.items():
-        for name in sorted(set().union(*features[kind, role].values()) - _CHANGING_FEATURES):
-            for location, values in features[kind, role].items():
-                peers[location] |= {f"feature {name}": "on" if name in values else "off"} if values else {}
-        yield PeerGroup(f"targets {role}", peers, False)

@@ -9,7 +9,9 @@ from collections.abc import Collection, Mapping
 import pytest
 from planted_layout_faults import check_outputs
 
-from sonde.design.layout.faults import LayoutCheck
+from sonde.design.layout.check_peer_attributes import find_attribute_differences
+from sonde.design.layout.faults import LayoutCheck, LayoutFault
+from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage
 
 OPTIONS = "rw,noatime,attr2,inode64,logbufs=8,logbsize=32k,noquota"
 NUMBERS = range(1, 7)
@@ -41,7 +43,7 @@ def test_drives_with_a_file_system_each_are_sound() -> None:
     verdict = check_server()
     assert verdict.faults == ()
     subjects = {item.subject for item in verdict.checked_items}
-    assert {"the mount of a line of fstab", "write_cache of drives at /mnt/disk*"} <= subjects
+    assert {"the mount of a line of fstab", "write_cache of single drives with xfs"} <= subjects
 
 
 def test_line_of_fstab_without_its_mount_is_reported() -> None:
@@ -63,7 +65,7 @@ def test_mount_at_another_directory_names_it() -> None:
 def test_cache_of_one_drive_differs_from_its_peers() -> None:
     (fault,) = check_server(cache={5: "write through"}).faults
     assert (fault.kind, fault.location, fault.attributes) == ("differs from its peers", "sde", ("write_cache",))
-    assert "write_cache is write through; on 5 of 6 drives at /mnt/disk* it is write back" in fault.problem
+    assert "write_cache is write through; on 5 of 6 single drives with xfs it is write back" in fault.problem
 
 
 @pytest.mark.parametrize(("options", "kind"), [("ro", "mounted read-only"), ("ro,norecovery", "mount option")])
@@ -80,3 +82,16 @@ def test_mount_without_the_line_that_its_peers_have(lines: int, absent: list[str
     assert [fault.location for fault in faults] == absent
     assert all(fault.kind == "not mounted at a start" and "like those of the others" in fault.remedy
                for fault in faults)  # fmt: skip
+
+
+@pytest.mark.parametrize(("odd", "locations"), [(("sdb",), ["sdb"]), (("sda", "sdb", "sdc"), [])])
+def test_drives_below_one_volume_each_are_peers(odd: Collection[str], locations: list[str]) -> None:
+    """Three of six have no clear majority against them."""
+    names = [f"sd{letter}" for letter in "abcdef"]
+    disks = {name: ObservedDisk(name, "disk", 10**13, flash=False, settings={"fs_kind": "LVM2_member"},
+                                queue={"write_cache": "write through" if name in odd else "write back"})
+             for name in names}  # fmt: skip
+    volumes = {f"dm-{number}": ObservedDisk(f"dm-{number}", "lvm", members=(name,))
+               for number, name in enumerate(names)}  # fmt: skip
+    results = find_attribute_differences(ObservedStorage((), disks | volumes), ())
+    assert [each.location for each in results if isinstance(each, LayoutFault)] == locations

@@ -9,6 +9,10 @@ The simulator has operations on names and small requests wait for servers and me
 spends processor time on each of them, so a slow node is slow at them too. Where clients cache names under rights of the
 server (Ceph, Lustre), a node waits until the node that accessed a name last has returned its rights. So a slow node
 makes a peer as slow: the one that accesses its files next.
+
+A slow target of the model slows each request. A server that stops and resumes delays those that arrive in between, and
+serves others as before, or faster, because fewer are queued. So the mean time of its requests rises, the median does
+not.
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ import numpy as np
 from sonde.diagnose.description import MeasuredPhase
 from sonde.diagnose.experiment_plan import ScaledExperiment
 from sonde.diagnose.hypotheses import Hypothesis
-from sonde.diagnose.measurements import NODES
+from sonde.diagnose.measurements import NODES, TARGET_MEDIANS
 from sonde.diagnose.predictions import (
     Prediction,
     VectorPrediction,
@@ -46,6 +50,10 @@ _CLIENT_FRACTIONS = (0.1, 0.4)
 _SLOW_CLIENTS = ("slow-node",)
 # Clients whose peers wait for them are as probable as others (assumption).
 _WAITING_PEER_SHARE = 0.5
+# A target is slow at some of its requests only with this probability. Then the median of its requests varies by this
+# share of the effect on their mean (assumptions).
+_SOME_REQUESTS_SHARE, _MEDIAN_OF_SOME_SD = 0.3, 0.5
+_SLOW_TARGETS = ("slow-target",)
 
 
 def list_real_effects(
@@ -62,11 +70,10 @@ def list_real_effects(
     if hypothesis.group is None or experiment.description.is_contrast:
         return [(0.0, add_real_effect_error(prediction, effect_sd))]
     return [
-        (log_share + spared_share, effect)
+        (log_share + some_share + spared_share, effect)
         for log_share, slowed in _list_effects_on_small_operations(hypothesis, prediction, experiment)
-        for spared_share, effect in list_partial_effects(
-            add_real_effect_error(slowed, effect_sd), healthy_prediction, experiment
-        )
+        for some_share, delayed in _list_effects_on_some_requests(hypothesis, add_real_effect_error(slowed, effect_sd))
+        for spared_share, effect in list_partial_effects(delayed, healthy_prediction, experiment)
     ]
 
 
@@ -107,6 +114,32 @@ def _list_effects_on_small_operations(
         *((share + log(_WAITING_PEER_SHARE), item) for item in waiting),
         *((share + log(1 - _WAITING_PEER_SHARE), item) for item in slowed),
     ]
+
+
+def _list_effects_on_some_requests(hypothesis: Hypothesis, prediction: Prediction) -> list[tuple[float, Prediction]]:
+    """Log probabilities and predictions of a target that is slow at all requests, and at some of them."""
+    if hypothesis.fault not in _SLOW_TARGETS or not any(kind == TARGET_MEDIANS for _, kind in prediction.vectors):
+        return [(0.0, prediction)]
+    return [
+        (log(1 - _SOME_REQUESTS_SHARE), prediction),
+        (log(_SOME_REQUESTS_SHARE), _keep_medians_of_target(prediction)),
+    ]
+
+
+def _keep_medians_of_target(prediction: Prediction) -> Prediction:
+    """Returns the prediction with medians of the slow target near those of its peers."""
+    vectors = {
+        key: replace(
+            item,
+            inside=np.zeros_like(item.inside),
+            outside=np.zeros_like(item.outside),
+            inside_sd=np.hypot(item.outside_sd, _MEDIAN_OF_SOME_SD * np.abs(item.inside)),
+        )
+        if key[1] == TARGET_MEDIANS
+        else item
+        for key, item in prediction.vectors.items()
+    }
+    return replace(prediction, vectors=vectors)
 
 
 def _is_small_operation(phase: MeasuredPhase) -> bool:

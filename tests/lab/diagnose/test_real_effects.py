@@ -198,3 +198,43 @@ def test_slow_node_is_slow_at_small_requests_on_a_real_machine(diagnosis_model: 
     slowest = min(float(effect.vectors["read", NODES].inside[-1]) for _, effect in effects)
     assert slowest == pytest.approx(-np.log(0.6 + 0.4 * 30))
     assert {effect.vectors["read", NODES].peer_offset for _, effect in effects} == {0}
+
+
+def make_stopping_target_result(median_of_target: float, effect_sd: float) -> ExperimentResult:
+    """t3 stops and resumes: its requests take longer on average, and all targets together are a little slower."""
+    means = {**dict.fromkeys((f"t{index}" for index in range(8)), 0.0), "t3": -1.5}
+    vectors = {("write", TARGETS): means, ("write", TARGET_MEDIANS): {**means, "t3": median_of_target}}
+    return ExperimentResult(
+        "every-target", (RunMeasurement({"write": -0.25, "read": 0.0}, vectors),), effect_sd=effect_sd
+    )
+
+
+def test_target_slow_at_some_requests_is_recognized(diagnosis_model: DiagnosisModel) -> None:
+    """Requests between two stops are as fast as before, or faster, so the median shows no delay."""
+    index = find_index(diagnosis_model, SLOW_TARGET)
+    result = make_stopping_target_result(0.4, REAL_EFFECT_SD)
+    posterior = diagnosis_model.compute_posterior([result])
+    others = [
+        float(probability)
+        for item, probability in zip(diagnosis_model.hypotheses, posterior.hypothesis_probabilities, strict=True)
+        if item.id not in (SLOW_TARGET, UNEXPLAINED)
+    ]
+    assert posterior.hypothesis_probabilities[index] > 20 * max(others)
+    assert posterior.compute_part_probabilities(index)["t3"] > 0.98
+    assert not check_runs_against_hypothesis(diagnosis_model, posterior, [result], index).is_contradicted
+
+
+def test_slow_medians_are_more_probable_for_a_slow_target(diagnosis_model: DiagnosisModel) -> None:
+    """On the model a slow target delays each request, and on a real machine in most cases."""
+    index = find_index(diagnosis_model, SLOW_TARGET)
+    slow_medians, fast_medians = (
+        {
+            effect_sd: float(
+                np.max(diagnosis_model.compute_log_densities(make_stopping_target_result(median, effect_sd))[index])
+            )
+            for effect_sd in (0.0, REAL_EFFECT_SD)
+        }
+        for median in (-1.5, 0.4)
+    )
+    assert slow_medians[0.0] > fast_medians[0.0] + 10
+    assert slow_medians[REAL_EFFECT_SD] > fast_medians[REAL_EFFECT_SD] > slow_medians[REAL_EFFECT_SD] - 3

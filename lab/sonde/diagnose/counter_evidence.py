@@ -155,7 +155,8 @@ def _has_other_traffic(phases: Sequence[_SampledPhase]) -> bool | None:
 def _do_others_use_more_processors(
     phases: Sequence[_SampledPhase], usual_phases: Sequence[_SampledPhase]
 ) -> bool | None:
-    """The tasks of a run are left out: tests that use all processors anyway show others only so."""
+    """The tasks of a run are left out: tests that use all processors anyway show others only so. Phases in which others
+    used nearly all processors before cannot show that they use more now."""
     before = {phase.id: phase.counters.other_processor_fraction for phase in usual_phases}
     stolen = [phase.counters.stolen_fraction or 0.0 for phase in phases]
     increases = [
@@ -163,6 +164,7 @@ def _do_others_use_more_processors(
         for phase in phases
         if (after := phase.counters.other_processor_fraction) is not None
         and (earlier := before.get(phase.id)) is not None
+        and 1 - earlier >= _MORE_PROCESSORS
     ]
     return max([*increases, *stolen]) >= _MORE_PROCESSORS if increases else None
 

@@ -110,6 +110,24 @@ def test_slow_part_behind_the_first_cause_is_not_ignored(diagnosis_model: Diagno
     assert max((item.probability for item in seconds if item.hypothesis.id != "nothing"), default=0) < 0.6
 
 
+NOT_LOAD = np.zeros(3, dtype=np.bool_)
+
+
+@pytest.mark.parametrize(("load", "both"), [((-0.53, -0.52, -0.46), (-3.12, -2.5, -5.79)),
+                                            ((-1.21, -1.16, -0.9), (-3.18, -2.62, -5.8))])  # fmt: skip
+def test_times_of_load_and_a_lost_server_add_up(load: tuple[float, ...], both: tuple[float, ...]) -> None:
+    """Writes of one machine as they were simulated: of a shared file, of own files, and by one client."""
+    rates = np.array([[0.0] * 3, [-3.09, -2.44, -5.79], load])
+    phases = ("shared", "own", "one")
+    is_load, is_delay = np.array([False, False, True]), np.array([False, True, False])
+    predictions = StatePredictions(
+        phases, rates, np.full((3, 3), 0.03), np.full(3, 0.03), {}, {}, is_load, is_delay, {}
+    )  # fmt: skip
+    pairs = combine_predictions_of_pairs(predictions, np.array([1]), np.array([2]))
+    assert pairs.rates[0] == pytest.approx(np.array(both), abs=0.05)
+    assert np.all(pairs.rates_sd < 0.3)
+
+
 @pytest.mark.parametrize(("own_rate", "probability"), [(-0.5, 0.7), (-1.5, 0.15)])
 def test_other_bottleneck_can_hide_the_slow_part(own_rate: float, probability: float) -> None:
     # State 1 slows the read by exp(-1) without parts, state 2 has a slow target and slows it by exp(own_rate).
@@ -118,7 +136,7 @@ def test_other_bottleneck_can_hide_the_slow_part(own_rate: float, probability: f
     key = ("read", "targets")
     vector = VectorStates(means, np.full((3, 4), 0.02), 0.02, np.zeros(3), np.zeros(3))
     predictions = StatePredictions(
-        ("read",), rates, np.full((3, 1), 0.03), np.array([0.03]), {key: vector}, {}, np.zeros(3, dtype=np.bool_),
+        ("read",), rates, np.full((3, 1), 0.03), np.array([0.03]), {key: vector}, {}, NOT_LOAD, NOT_LOAD,
         {key: ("t0", "t1", "t2", "t3")},
     )  # fmt: skip
     pairs = combine_predictions_of_pairs(predictions, np.array([1, 0, 0]), np.array([2, 1, 2]))
@@ -141,7 +159,7 @@ def test_vector_without_any_explanation_is_one_surprise() -> None:
     key = ("read", "nodes")
     vector = VectorStates(np.zeros((3, 4)), np.full((3, 4), 0.02), 0.02, np.zeros(3), np.zeros(3))
     predictions = StatePredictions(
-        ("read",), rates, np.full((3, 1), 0.03), np.array([0.03]), {key: vector}, {}, np.zeros(3, dtype=np.bool_),
+        ("read",), rates, np.full((3, 1), 0.03), np.array([0.03]), {key: vector}, {}, NOT_LOAD, NOT_LOAD,
         {key: ("n1", "n2", "n3", "n4")},
     )  # fmt: skip
     pairs = combine_predictions_of_pairs(predictions, np.array([1]), np.array([2]))

@@ -143,7 +143,7 @@ def test_networkd_address_without_a_prefix_is_reported(tmp_path: Path, address: 
 
 
 @pytest.mark.parametrize(("section", "remedies"), [
-    ("Network", []), ("Netwrok", ["write [Network]"]), ("X-Site", []), ("IPv6AcceptRA", [])
+    ("Network", []), ("Networks", ["write [Network]"]), ("X-Site", []), ("IPv6AcceptRA", [])
 ])  # fmt: skip
 def test_misspelled_section_of_networkd_is_reported(tmp_path: Path, section: str, remedies: list[str]) -> None:
     text = f"[Match]\nName=bond0\n\n[{section}]\nDHCP=no\n"

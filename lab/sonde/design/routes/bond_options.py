@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from sonde.design.routes.interface_details import LinkDetails
 
 # Modes of bonds by their numbers.
-_MODES = ("balance-rr", "active-backup", "balance-xor", "broadcast", "802.3ad", "balance-tlb", "balance-alb")
+BOND_MODES = ("balance-rr", "active-backup", "balance-xor", "broadcast", "802.3ad", "balance-tlb", "balance-alb")
 _NETWORKD_NAMES = {
     "Mode": "mode", "TransmitHashPolicy": "xmit_hash_policy", "LACPTransmitRate": "lacp_rate",
     "MIIMonitorSec": "miimon", "UpDelaySec": "updelay", "DownDelaySec": "downdelay", "MinLinks": "min_links",
@@ -66,7 +66,7 @@ def _convert_time(time_text: str, default_unit: str) -> str:
 def make_bond_details(options: Mapping[str, str]) -> LinkDetails:
     """A bond by its options. LACP looks for dead ports by itself."""
     number = options.get("mode", "0")
-    mode = _MODES[int(number)] if number.isdigit() and int(number) < len(_MODES) else number
+    mode = BOND_MODES[int(number)] if number.isdigit() and int(number) < len(BOND_MODES) else number
     intervals = [options.get(name, "0") for name in ("miimon", "arp_interval")]
     is_watching = any(interval != "0" for interval in intervals) or mode == "802.3ad"
     return LinkDetails(kind="bond", bond_mode=mode, watches_ports=is_watching, bond_options=dict(options))

@@ -51,6 +51,7 @@ def check_host_routes(
     host_or_class: str,
     host_tables: HostTables,
     other_tables: HostTables | None = None,
+    *,
     further_comparisons: Sequence[CheckedItem] = (),
 ) -> RouteCheck:
     """Checks a host, a class of hosts, a router, or "routers"; `other_tables` are those of a host of the other network.

@@ -67,7 +67,7 @@ def _explain_silence(bond: str, target: str, host_tables: HostTables) -> str:
     version = ipaddress.ip_address(target).version
     if target in host_tables.address_devices:
         return f"{target} is an address of this host itself"
-    networks = _list_networks(bond, version, host_tables)
+    networks = list_networks(bond, version, host_tables)
     if networks and not any(ipaddress.ip_address(target) in network for network in networks):
         return f"{target} is on no network of {bond} ({', '.join(map(str, networks))})"
     states = {neighbor.state for neighbor in host_tables.all_neighbors if neighbor.address == target}
@@ -82,7 +82,7 @@ def _explain_silence(bond: str, target: str, host_tables: HostTables) -> str:
     return ""
 
 
-def _list_networks(
+def list_networks(
     bond: str, version: int, host_tables: HostTables
 ) -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
     """The networks of the addresses of a bond and of its VLANs."""
@@ -115,6 +115,6 @@ def _choose_target(bond: str, host_tables: HostTables) -> str:
         for neighbor in host_tables.all_neighbors
         if neighbor.state in _ANSWERING_STATES and neighbor.address in host_tables.planned_addresses
     ]
-    networks = _list_networks(bond, 4, host_tables)
+    networks = list_networks(bond, 4, host_tables)
     usable = [address for address in answering if any(ipaddress.ip_address(address) in each for each in networks)]
     return f"{usable[0]}, which answers" if usable else "ADDRESS, of a router or server of this network that answers"

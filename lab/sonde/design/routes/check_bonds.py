@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from sonde.design.checked_items import CheckedItem
+from sonde.design.routes.bond_options import BOND_MODES
 from sonde.design.routes.check_adapters import find_differences_of_ports
 from sonde.design.routes.check_arp_monitor import MANY_LINK_FAILURES, find_arp_target_faults, list_arp_targets
 from sonde.design.routes.faults import RouteFault
@@ -128,6 +129,13 @@ def find_bond_option_faults(device_name: str, host_tables: HostTables) -> Iterat
             " arrive out of order or twice, which TCP takes for losses",
             f"ip link set {device_name} type bond mode 802.3ad with a port channel of the switch, or mode"
             " active-backup",
+        )  # fmt: skip
+    elif details.bond_mode not in BOND_MODES:
+        yield RouteFault(
+            "bond mode", device_name,
+            f"{device_name} has the mode {details.bond_mode}, which the kernel does not know: it then has another"
+            " mode, or no port",
+            f"write one of {', '.join(BOND_MODES)}",
         )  # fmt: skip
     if details.watches_ports is False:
         yield RouteFault(

@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds configuration files that take a port from its bond, or that name a primary port that the bond does not have.
+"""Finds configuration files that take a port from its bond, that name a primary port that the bond does not have, or
+ARP targets outside of its networks.
 
 Source: Linux Documentation/networking/bonding.rst, "primary".
 """
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Collection, Iterator
 
 from sonde.design.checked_items import CheckedItem
+from sonde.design.routes.check_arp_monitor import list_networks
 from sonde.design.routes.faults import RouteFault
-from sonde.design.routes.file_settings import BOND, MASTER
-from sonde.design.routes.host_tables import HostTables
+from sonde.design.routes.file_settings import BOND, MASTER, FileSetting
+from sonde.design.routes.host_tables import HostTables, find_ip_version
 from sonde.design.routes.interface_details import LinkDetails
 from sonde.design.routes.link_usability import list_bond_ports
 
@@ -38,6 +41,8 @@ def find_port_file_faults(devices: Collection[str], host_tables: HostTables) -> 
                     f" {setting.value}, and {details.master} lacks this port",
                     f"write {details.master} there",
                 )  # fmt: skip
+        elif setting.option == f"{BOND} arp_ip_target":
+            yield from _check_targets(setting, host_tables)
         elif setting.option == f"{BOND} primary":
             ports = list_bond_ports(setting.device, host_tables)
             if not ports:
@@ -50,3 +55,19 @@ def find_port_file_faults(devices: Collection[str], host_tables: HostTables) -> 
                     f" ({', '.join(ports)}): it prefers none",
                     "write the port that it should prefer, or remove primary",
                 )  # fmt: skip
+
+
+def _check_targets(setting: FileSetting, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
+    """Addresses that a bond is to ask by ARP, all outside of its networks."""
+    targets = [text.lstrip("+-") for text in setting.value.split(",")]
+    networks = list_networks(setting.device, 4, host_tables)
+    if not networks or not all(find_ip_version(target) == 4 for target in targets):
+        return
+    yield CheckedItem("the ARP targets of a bond in a file", setting.device)
+    if not any(ipaddress.ip_address(target) in network for target in targets for network in networks):
+        yield RouteFault(
+            "bond asks a silent address", setting.origin,
+            f"{setting.device} is to ask {', '.join(targets)} by ARP whether its ports work, on no network of"
+            f" {setting.device} ({', '.join(map(str, networks))}): without an answer it takes sound ports out of use",
+            "write the address of a router or server of this network that answers, or watch the link (miimon=100)",
+        )  # fmt: skip

@@ -113,6 +113,7 @@ def _check_configuration(
     """The checks of what configuration files set, without the faults that the running host has too."""
     hosts = [host for plan in plan_all_routes(fabrics) for host in plan.host_plans]
     planned = [route.destination for host in hosts for route in host.routes if route.hops]
+    configured_tables = _add_live_ports(configured_tables, host_tables)
     configured_tables = replace(
         configured_tables, versions_without_routes=tuple(_list_versions_without_routes(configured_tables, planned))
     )
@@ -123,6 +124,17 @@ def _check_configuration(
         configuration = replace(configuration, not_compared=())  # the live check lists the settings
     absent = _check_absent_settings(fabrics, host_or_class, host_tables, configured_tables)
     return [_select_configuration_faults(check, live_check) for check in (configuration, absent)]
+
+
+def _add_live_ports(configured_tables: HostTables, host_tables: HostTables) -> HostTables:
+    """The tables of files with the ports that bonds have now: their files do not list them all. A bond sets the MTU of
+    its ports, whatever their files have."""
+    ports = {device: details for device, details in host_tables.link_details.items() if details.is_bond_port}
+    return replace(
+        configured_tables,
+        link_details={**ports, **configured_tables.link_details},
+        mtus={device: mtu for device, mtu in configured_tables.mtus.items() if device not in ports},
+    )
 
 
 def _list_versions_without_routes(configured_tables: HostTables, planned_ranges: Sequence[str]) -> Iterator[int]:

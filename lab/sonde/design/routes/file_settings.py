@@ -60,7 +60,7 @@ def read_file_settings(file_text: str, file_name: str, file_format: str) -> Iter
         return
     for number, section, name, value, text in lines:
         origin = f"{base_name}, line {number} ({text})"
-        if name == "BONDING_OPTS" and file_format == "network-scripts":
+        if name in ("BONDING_OPTS", "BONDING_MODULE_OPTS") and file_format == "network-scripts":
             for pair in value.split():
                 bond_option, _, bond_value = pair.partition("=")
                 yield FileSetting(device, f"{BOND} {bond_option}", bond_value, origin)

@@ -138,13 +138,18 @@ def _parse_network_script(file_text: str, file_name: str) -> HostTables:
 
 def _read_script_details(values: Mapping[str, str], device: str) -> dict[str, LinkDetails]:
     """The bond or the VLAN of an ifcfg- file. A VLAN without a device below it has that in its name."""
-    options = dict(token.split("=", 1) for token in values.get("BONDING_OPTS", "").split() if "=" in token)
+    options = dict(
+        token.split("=", 1)
+        for token in values.get("BONDING_OPTS", values.get("BONDING_MODULE_OPTS", "")).split()
+        if "=" in token
+    )
     if options:
         return {device: make_bond_details(options)}
-    if "VLAN_ID" in values:
-        vlan = make_vlan_details(values.get("PHYSDEV", device.rpartition(".")[0]), values["VLAN_ID"])
-        return {device: vlan} if vlan else {}
-    return {}
+    number = values.get("VLAN_ID", "")
+    if not number and values.get("VLAN", "").lower() == "yes":
+        number = re.sub(r"^\D*", "", device.rpartition(".")[2])
+    vlan = make_vlan_details(values.get("PHYSDEV", device.rpartition(".")[0]), number)
+    return {device: vlan} if vlan else {}
 
 
 def _read_netdev_details(file_text: str, device: str) -> dict[str, LinkDetails]:

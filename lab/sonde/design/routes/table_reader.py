@@ -48,6 +48,7 @@ from sonde.design.routes.nft_rules import is_nft_output, parse_nft_output
 from sonde.design.routes.output_texts import split_outputs, split_shell_words
 from sonde.design.routes.security_policies import is_policy_listing, parse_policy_listing
 from sonde.design.routes.setting_names import is_device_split, parse_setting_name
+from sonde.design.routes.suse_routes import is_suse_route_file, parse_suse_routes
 from sonde.design.routes.sysctl_files import sort_sysctl_files
 from sonde.design.routes.unread_files import describe_unread_kind
 from sonde.model.errors import UserError
@@ -231,6 +232,8 @@ def _parse_tables_by_kind(table_text: str, file_name: str) -> HostTables:
         return configuration_reader.parse_network_configuration(table_text, file_name)
     if is_interface_file(table_text):
         return parse_interface_file(table_text, file_name)
+    if is_suse_route_file(table_text, file_name):
+        return parse_suse_routes(table_text, file_name)
     if not is_udev_file(table_text) and (kind := describe_unread_kind(table_text, file_name)):
         raise UserError(f"{file_name} is {kind}, which no check reads.")
     if stripped.startswith(("[", "{")):

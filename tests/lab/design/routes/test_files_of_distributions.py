@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from dual_stack_host import check_outputs, print_server_outputs
+from dual_stack_host import VLAN, check_outputs, print_server_outputs
 
 from sonde.design.routes.table_reader import parse_host_tables
 from sonde.model.errors import UserError
@@ -155,3 +155,44 @@ def test_misspelled_section_of_networkd_is_reported(tmp_path: Path, section: str
 ])  # fmt: skip
 def test_file_of_wicked_is_compared(tmp_path: Path, mode: str, number: str, kinds: list[str]) -> None:
     assert [kind for kind, _ in check_server(tmp_path, {"ifcfg-bond0": SLES.format(mode, number)})] == kinds
+
+
+BONDING = 'DEVICE=bond0\nONBOOT=yes\nBONDING_OPTS="{}"\n'
+
+
+@pytest.mark.parametrize(("options", "kinds"), [
+    ("mode=4 miimon=100 xmit_hash_policy=layer3+4", []),
+    ("mode=4 miimon=100 xmit_hash_policy=layer2", ["bond hash by address"]),  # of the two ports that the bond has now
+    ("mode=4 miimon=100 min_links=3", ["bond needs more ports"]),
+    ("mode=lacp miimon=100", ["bond mode"]),
+    ("mode=1 arp_interval=1000 arp_ip_target=+10.99.0.1", ["bond asks a silent address"]),
+    ("mode=1 arp_interval=1000 arp_ip_target=10.99.0.1,10.160.15.1", []),
+])  # fmt: skip
+def test_option_of_a_bond_in_a_file_is_judged(tmp_path: Path, options: str, kinds: list[str]) -> None:
+    faults = check_server(tmp_path, {"ifcfg-bond0": BONDING.format(options)})
+    assert [kind for kind, _ in faults] == kinds
+
+
+def test_mtu_of_a_port_is_that_of_its_bond(tmp_path: Path) -> None:
+    files = {"ifcfg-bond0": "DEVICE=bond0\nMTU=9000\n", "ifcfg-eth3": "DEVICE=eth3\nMTU=1500\nMASTER=bond0\n"}
+    assert check_server(tmp_path, files) == []
+
+
+@pytest.mark.parametrize(("mtu", "kinds"), [("9000", []), ("1500", ["MTU mismatch"])])
+def test_mtu_below_a_vlan_in_a_file_is_compared(tmp_path: Path, mtu: str, kinds: list[str]) -> None:
+    files = {f"ifcfg-{VLAN}": f"DEVICE={VLAN}\nVLAN=yes\nONBOOT=yes\nMTU=9000\n",
+             "ifcfg-bond0": f"DEVICE=bond0\nONBOOT=yes\nMTU={mtu}\n"}  # fmt: skip
+    faults = check_outputs(tmp_path, print_server_outputs(VLAN) | files, device=VLAN).faults
+    assert [fault.kind for fault in faults] == kinds
+    assert all("bond0, which carries bond0.210, takes packets of 1500 B" in fault.problem for fault in faults)
+
+
+@pytest.mark.parametrize(("name", "text"), [
+    ("ifroute-bond0", "# site\n10.150.0.0/16 10.160.15.1 - -\nfd00:150::/64 fd00:160::f001 - bond0\n"),
+    ("routes", "10.150.0.0 10.160.15.1 255.255.0.0 bond0\nfd00:150::/64 fd00:160::f001 - bond0\n"),
+])  # fmt: skip
+def test_routes_of_wicked_are_read(name: str, text: str) -> None:
+    tables = parse_host_tables(text, name)
+    routes = [(route.destination, route.hops[0].via, route.hops[0].device) for route in tables.routes or ()]
+    assert routes == [("10.150.0.0/16", "10.160.15.1", "bond0"), ("fd00:150::/64", "fd00:160::f001", "bond0")]
+    assert tables.formats == ("wicked",)

@@ -9,7 +9,12 @@ from collections.abc import Collection, Iterator, Sequence
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.check_fstab_mounts import is_target_line
-from sonde.design.layout.check_fstab_sources import find_lasting_name, find_source_faults, list_named_devices
+from sonde.design.layout.check_fstab_sources import (
+    find_lasting_name,
+    find_source_faults,
+    join_exchanged_lines,
+    list_named_devices,
+)
 from sonde.design.layout.check_inactive_arrays import list_inactive_arrays
 from sonde.design.layout.check_volumes import list_inactive_volumes
 from sonde.design.layout.faults import LayoutFault
@@ -45,6 +50,12 @@ def find_fstab_faults(
 ) -> Iterator[LayoutFault | CheckedItem]:
     """Lines whose device no output shows or whose name changes, two lines of one mount point, options other than those
     of the mount, and planned mounts that a start of the machine leaves out."""
+    yield from join_exchanged_lines(list(_check_lines(observed_storage, planned_mount_points)))
+
+
+def _check_lines(
+    observed_storage: ObservedStorage, planned_mount_points: Collection[str]
+) -> Iterator[LayoutFault | CheckedItem]:
     yield from _find_lasting_absences(observed_storage, planned_mount_points)
     counts = Counter(each.mount_point for each in observed_storage.fstab if each.mount_point.startswith("/"))
     for mount_point, count in counts.items():

@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
+from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import FstabEntry, ObservedDisk, ObservedStorage
 
+_ANOTHER_DEVICE = "fstab names another device"
 _LABELS = {"UUID": "fs_uuid", "LABEL": "fs_label", "PARTLABEL": "partlabel"}
 _MOUNTED_KINDS = ("xfs", "ext2", "ext3", "ext4")  # others are parts of arrays and volumes: another fault of the line
 # Names of devices that only links give, in folders that the collector lists completely.
@@ -27,11 +30,12 @@ def find_source_faults(observed_storage: ObservedStorage, entry: FstabEntry) -> 
     )
     if devices and mounted and not is_part and not names & {disk.name for disk in mounted}:
         yield LayoutFault(
-            "fstab names another device", entry.mount_point,
+            _ANOTHER_DEVICE, entry.mount_point,
             f"fstab mounts {entry.source}, which is {_describe_disk(devices[0])}; mounted now is"
             f" {_describe_disk(mounted[0])}",
             "after the next start of the machine programs find other files there",
             "look which of both belongs there, and correct the line or the mount",
+            parts=(entry.mount_point, devices[0].name, mounted[0].name),
         )  # fmt: skip
     folder = _LINK_PATTERN.fullmatch(entry.source)
     if folder is not None and not devices and _shows_folder(observed_storage, folder[1]):
@@ -41,6 +45,26 @@ def find_source_faults(observed_storage: ObservedStorage, entry: FstabEntry) -> 
             f"write the name that exists{f' ({_describe_disk(mounted[0])} is mounted now)' if mounted else ''}, or the"
             " UUID that blkid prints, into fstab",
         )  # fmt: skip
+
+
+def join_exchanged_lines(results: Sequence[LayoutFault | CheckedItem]) -> Iterator[LayoutFault | CheckedItem]:
+    """The results, with one fault for two lines of which each names the device that is mounted for the other."""
+    pairs: dict[frozenset[str], list[LayoutFault]] = {}
+    for result in results:
+        if isinstance(result, LayoutFault) and result.kind == _ANOTHER_DEVICE:
+            pairs.setdefault(frozenset(result.parts[1:]), []).append(result)
+    exchanged = {id(fault): faults for faults in pairs.values() if len(faults) == 2 for fault in faults}
+    for result in results:
+        first, second = exchanged.get(id(result), (None, None))
+        if first is None or second is None:
+            yield result
+        elif isinstance(result, LayoutFault) and result is first:
+            yield replace(
+                result, location=f"{first.location}, {second.location}", parts=(*first.parts, second.location),
+                problem=f"{first.problem}, and at {second.location} it is the reverse: they are exchanged",
+                remedy="look by their files which of both belongs where; then mount them by fstab again, or correct"
+                " both lines or labels",
+            )  # fmt: skip
 
 
 def _describe_disk(disk: ObservedDisk) -> str:

@@ -62,6 +62,12 @@ def test_mount_at_another_directory_names_it() -> None:
     assert fault.problem.endswith("nothing is mounted there; it is mounted at /mnt/old")
 
 
+def test_exchanged_mounts_are_one_fault() -> None:
+    (fault,) = check_server(directories={3: "/mnt/disk4", 4: "/mnt/disk3"}).faults
+    assert (fault.kind, fault.location) == ("fstab names another device", "/mnt/disk3, /mnt/disk4")
+    assert "which is sdc; mounted now is sdd, and at /mnt/disk4 it is the reverse" in fault.problem
+
+
 def test_cache_of_one_drive_differs_from_its_peers() -> None:
     (fault,) = check_server(cache={5: "write through"}).faults
     assert (fault.kind, fault.location, fault.attributes) == ("differs from its peers", "sde", ("write_cache",))

@@ -12,6 +12,7 @@ import pytest
 
 from sonde.cli.main import main
 from sonde.diagnose.description import LOCAL, CauseFile
+from sonde.diagnose.diagnosis import rank_hypotheses
 from sonde.diagnose.diagnosis_session import DiagnosisSession
 from sonde.diagnose.diagnosis_state import DiagnosisState, read_diagnosis_state, write_diagnosis_state
 from sonde.diagnose.library import (
@@ -94,6 +95,19 @@ def test_read_ahead_is_blamed_if_only_streamed_reads_are_slow(local_session: Dia
     for name, changes in (("streamed-file", ["write=0%", "read=-80%"]), ("device-transfers", ["write=0%", "read=0%"])):
         session.add_result(parse_stated_result(find_diagnosis_experiment(name), changes), "hand")
     assert session.answer.most_probable.hypothesis.id == "no-read-ahead"
+
+
+def test_programs_that_use_the_device_use_processors(local_session: DiagnosisSession) -> None:
+    """They transfer at its rate, so records in memory are slower too, but less than requests of the device."""
+    session = start_session(local_session)
+    for experiment, rates in (
+        ("processor-work", {"write": -0.6}),
+        ("device-transfers", {"write": -1.4, "read": -1.2}),
+        ("random-requests", {"read": -2.2, "write": -2.2}),
+        ("local-names", {"create": -0.02, "remove": 0.0}),
+    ):
+        session.add_result(ExperimentResult(experiment, (RunMeasurement(rates),)), "test")
+    assert rank_hypotheses(session.posterior)[0].hypothesis.id == "shared-device"
 
 
 def test_spread_of_an_effect_is_the_error_of_its_prediction(local_session: DiagnosisSession) -> None:

@@ -97,7 +97,13 @@ VLAN_ADDRESSES = ADDRESSES.replace(
 VLAN = "bond0.210"
 
 
-def build_site(device: str = "bond0") -> System:
+GPFS: dict[str, Any] = {
+    "file_systems": [{"id": "project", "kind": "gpfs", "networks": "storage-net"}],
+    "targets": [{"id": "project-nsd[1-4]", "kind": "nsd", "file_system": "project", "server": "nsd[1-4]"}],
+}
+
+
+def build_site(device: str = "bond0", has_gpfs: bool = False) -> System:
     """Compute nodes and servers, with IP routers (one stands by) and LNet routers between them. `device` is the
     servers' interface."""
     document: dict[str, Any] = {
@@ -127,7 +133,7 @@ def build_site(device: str = "bond0") -> System:
                             *_make_interfaces("storage-net", "eth0", "10.160.14.[1-2]")]},
         ],
     }  # fmt: skip
-    return make_system(document, "site.toml")
+    return make_system(document | (GPFS if has_gpfs else {}), "site.toml")
 
 
 def print_server_outputs(device: str = "bond0") -> dict[str, str]:
@@ -159,8 +165,11 @@ def make_files_of_format(file_format: str) -> dict[str, str]:
     return make_plan_files(plan_all_routes(find_fabrics(build_site())), file_format, "stores")
 
 
-def check_outputs(folder: Path, outputs: dict[str, str], name: str = "nsd1", device: str = "bond0") -> RouteCheck:
+def check_outputs(
+    folder: Path, outputs: dict[str, str], name: str = "nsd1", device: str = "bond0", has_gpfs: bool = False
+) -> RouteCheck:
     """Checks outputs as `route check` does."""
+    folder.mkdir(exist_ok=True)
     files = []
     for file, text in outputs.items():
         path = folder / file
@@ -168,4 +177,4 @@ def check_outputs(folder: Path, outputs: dict[str, str], name: str = "nsd1", dev
         path.write_text(text)
         files.append(path)
     sources = read_host_sources(files)
-    return check_host(build_site(device), name, sources.live, configured_tables=sources.configured)
+    return check_host(build_site(device, has_gpfs), name, sources.live, configured_tables=sources.configured)

@@ -23,7 +23,7 @@ from sonde.design.routes.check_next_hops import OTHER_ORDER
 from sonde.design.routes.check_paths import find_path_faults
 from sonde.design.routes.check_planned import OTHER_SETTING, find_differences_from_plan
 from sonde.design.routes.check_policies import find_policy_faults_of_host
-from sonde.design.routes.check_router import check_router_tables
+from sonde.design.routes.check_router import check_router_tables, list_unjudged_rules_of_routers
 from sonde.design.routes.check_routes import find_route_faults, list_attributes_not_examined
 from sonde.design.routes.check_rules import find_rule_faults, find_table_faults
 from sonde.design.routes.check_segments import SMALL_SEGMENTS, find_segment_faults_of_host
@@ -99,7 +99,8 @@ def check_host_routes(
     not_compared = list_options_not_compared(
         plan_all_routes(fabrics), class_name, host_tables.formats, (*comparisons, *further_comparisons)
     )
-    not_examined = tuple(dict.fromkeys(_list_not_examined(views, host_tables)))
+    unjudged_rules = list_unjudged_rules_of_routers(fabrics, host_tables, host_or_class) if not views else []
+    not_examined = tuple(dict.fromkeys((*_list_not_examined(views, host_tables), *unjudged_rules)))
     return RouteCheck(host_or_class, faults, unknown, comparisons, not_compared, not_examined)
 
 

@@ -10,35 +10,77 @@ from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.check_segments import find_segment_faults_of_router
 from sonde.design.routes.fabric import Fabric, FabricRouter, FabricSide
 from sonde.design.routes.faults import RouteFault
+from sonde.design.routes.firewall_drops import (
+    DROPS_SOME,
+    OPENING,
+    PacketDrop,
+    PlannedPacket,
+    choose_representatives,
+    describe_limits,
+    describe_unjudged_rules,
+    find_drops,
+    is_fault,
+    make_planned_packets,
+    make_planned_reply,
+)
 from sonde.design.routes.firewall_rules import (
+    Decision,
     Firewall,
     FirewallRule,
-    ForwardedPacket,
-    find_packet_fate,
+    find_certain_drop,
     find_translation,
-    list_packets,
+    list_drops,
 )
 from sonde.design.routes.host_tables import HostTables
+from sonde.design.routes.packet_selectors import Packet
+from sonde.design.routes.service_connections import GPFS_PORT, LNET_PORT, NFS_PORT, RoutedService
+
+_Direction = tuple[FabricSide, FabricSide, str, str]
 
 
 def find_firewall_faults(
     fabric: Fabric, routers: Sequence[FabricRouter], host_tables: HostTables
 ) -> Iterator[RouteFault | CheckedItem]:
-    """Faults of the firewall of one router. Rules that also select by ports or marks decide nothing."""
-    firewalls = [firewall for firewall in host_tables.firewalls if firewall.version == fabric.version]
-    if len(routers) != 1 or not firewalls:
+    """Faults of the firewall of one router, for all connections and for those of services between both networks."""
+    reported = set[tuple[str, str]]()
+    for direction, _ in _iterate_directions(fabric, routers, host_tables):
+        yield CheckedItem("the firewall of a router", f"{direction[0].network} to {direction[1].network}")
+    for firewall in _list_firewalls(fabric, host_tables):
+        faults = list[RouteFault]()
+        for direction, _ in _iterate_directions(fabric, routers, replace(host_tables, firewalls=(firewall,))):
+            faults += _check_direction(fabric, firewall, direction)
+        for fault in _join_directions(faults, fabric):
+            key = (fault.kind, fault.problem.partition(" by ")[0])  # iptables and nft print one firewall
+            if key not in reported:
+                yield fault
+        reported |= {(fault.kind, fault.problem.partition(" by ")[0]) for fault in _join_directions(faults, fabric)}
+
+
+def list_unjudged_rules_of_router(
+    fabric: Fabric, routers: Sequence[FabricRouter], host_tables: HostTables
+) -> list[str]:
+    """Rules of which no check says what they drop."""
+    return [
+        text
+        for direction, firewall in _iterate_directions(fabric, routers, host_tables)
+        for text in describe_unjudged_rules(find_drops(firewall, _list_planned_packets(fabric, firewall, direction)))
+    ]
+
+
+def _list_firewalls(fabric: Fabric, host_tables: HostTables) -> list[Firewall]:
+    return [firewall for firewall in host_tables.firewalls if firewall.version == fabric.version]
+
+
+def _iterate_directions(
+    fabric: Fabric, routers: Sequence[FabricRouter], host_tables: HostTables
+) -> Iterator[tuple[_Direction, Firewall]]:
+    """Both directions through one router, for each of its firewalls."""
+    if len(routers) != 1:
         return
     router = routers[0]
-    directions = (
-        (fabric.near, fabric.far, router.near_device, router.far_device),
-        (fabric.far, fabric.near, router.far_device, router.near_device),
-    )
-    for firewall in firewalls:
-        faults = list[RouteFault]()
-        for source, destination, input_device, output_device in directions:
-            yield CheckedItem("the firewall of a router", f"{source.network} to {destination.network}")
-            faults += _check_direction(fabric, firewall, source, destination, (input_device, output_device))
-        yield from _join_directions(faults, fabric)
+    for firewall in _list_firewalls(fabric, host_tables):
+        yield (fabric.near, fabric.far, router.near_device, router.far_device), firewall
+        yield (fabric.far, fabric.near, router.far_device, router.near_device), firewall
 
 
 def _join_directions(faults: Sequence[RouteFault], fabric: Fabric) -> Iterator[RouteFault]:
@@ -53,31 +95,29 @@ def _join_directions(faults: Sequence[RouteFault], fabric: Fabric) -> Iterator[R
             yield replace(fault, problem=fault.problem.replace(text, both, 1)) if is_both else fault
 
 
-def _check_direction(
-    fabric: Fabric, firewall: Firewall, source: FabricSide, destination: FabricSide, devices: tuple[str, str]
-) -> Iterator[RouteFault]:
-    input_device, output_device = devices
-    packets = list_packets(_list_addresses(source), _list_addresses(destination), input_device, output_device)
-    for packet in packets:
+def _check_direction(fabric: Fabric, firewall: Firewall, direction: _Direction) -> Iterator[RouteFault]:
+    source, destination, _, _ = direction
+    for packet in _list_packets(firewall, direction)[:1]:
         yield from find_segment_faults_of_router(fabric, firewall, packet)
-        fate = find_packet_fate(firewall, packet)
+        drop = find_certain_drop(firewall, packet)
         connections = f"connections from {source.network} to {destination.network}"
-        accept = f"accept packets from {input_device} to {output_device} before it"
-        if fate.is_accepted is False and not fate.may_be_accepted:
+        if drop is not None:
+            established = replace(packet, flags=frozenset({"ACK"}), states=frozenset({"ESTABLISHED"}))
+            is_new_only = find_certain_drop(firewall, established) is None
             yield RouteFault(
-                "firewall drops", _get_origin(fate.rule),
-                f"{connections} are dropped by {_describe_rule(fate.rule)}: no packet of {packet.source} passes this"
-                " router",
-                f"{accept} (chain FORWARD), and in the files of the firewall",
+                "firewall drops", drop.origin,
+                f"{connections} are dropped by {drop.description}: no"
+                f" {'new connection' if is_new_only else 'packet'} of {packet.source} passes this router",
+                _describe_remedy(drop, direction),
             )  # fmt: skip
             continue
+        yield from _check_services(fabric, firewall, direction)
         yield from _check_moved_connections(firewall, packet, connections, len(fabric.routers))
-        errors = find_packet_fate(firewall, replace(packet, protocol="icmp"))
-        is_dropped = errors.is_accepted is False and not errors.may_be_accepted
-        if fate.is_accepted and is_dropped and firewall.version == 4:
+        errors = find_certain_drop(firewall, replace(packet, protocol="icmp"))
+        if errors is not None and firewall.version == 4 and not list_drops(firewall, packet):
             yield RouteFault(
-                "path MTU not discovered", _get_origin(errors.rule),
-                f"ICMP from {source.network} to {destination.network} is dropped by {_describe_rule(errors.rule)}:"
+                "path MTU not discovered", errors.origin,
+                f"ICMP from {source.network} to {destination.network} is dropped by {errors.description}:"
                 " hosts do not hear that their packets are too large, and their connections stall",
                 "accept ICMP of type 3 (destination unreachable)",
             )  # fmt: skip
@@ -91,19 +131,102 @@ def _check_direction(
             )  # fmt: skip
 
 
+def _describe_remedy(decision: Decision, direction: _Direction) -> str:
+    chain = decision.chain
+    table = "" if chain.table in ("filter", "inet filter", "ip filter", "ip6 filter") else f" of table {chain.table}"
+    return (
+        f"accept packets from {direction[2]} to {direction[3]} before it (chain {chain.name}{table}), and in the files"
+        " of the firewall"
+    )
+
+
+def _check_services(fabric: Fabric, firewall: Firewall, direction: _Direction) -> Iterator[RouteFault]:
+    """Packets of services that rules drop, always or above a limit: one fault for each rule and kind of packets."""
+    planned_packets = _list_planned_packets(fabric, firewall, direction)
+    groups: dict[tuple[str, str, bool], list[PacketDrop]] = {}
+    for drop in find_drops(firewall, planned_packets):
+        # a firewall that accepts some ports only is judged by the services of the system file
+        if is_fault(drop) and (fabric.services or not drop.is_certain or _has_port_selector(drop.decision.rule)):
+            groups.setdefault((drop.planned.stage, drop.decision.origin, drop.is_certain), []).append(drop)
+    opening_origins = {origin for stage, origin, _ in groups if stage == OPENING}
+    for (stage, origin, is_certain), drops in groups.items():
+        if stage != OPENING and origin in opening_origins:
+            continue
+        decision = drops[0].decision
+        affected = {(drop.planned.service, drop.planned.packet) for drop in drops}
+        names = [f"{each.service} (TCP port {each.port})" for each in dict.fromkeys(
+            replace(drop.planned, packet=planned_packets[0].packet) for drop in drops)]  # fmt: skip
+        same_stage = {(each.service, each.packet) for each in planned_packets if each.stage == stage}
+        is_for_all_services = {name for name, _ in affected} == {each.service for each in planned_packets}
+        has_ports = any(map(_has_port_selector, (*decision.conditions, decision.rule)))
+        of_services = "" if is_for_all_services and not has_ports else f" of {' and '.join(names)}"
+        packet = drops[0].planned.packet
+        example = "" if affected == same_stage else f", as from {packet.source} to {packet.destination}"
+        verb = "rejected" if decision.verdict == "REJECT" else "dropped"
+        yield RouteFault(
+            f"firewall {'rejects' if verb == 'rejected' else 'drops'}" if is_certain else DROPS_SOME, origin,
+            f"{stage}{of_services} from {direction[0].network} to {direction[1].network} are {verb}"
+            f"{describe_limits(drops[0])} by {decision.description}{example}",
+            _describe_remedy(decision, direction) if is_certain
+            else f"remove the limit, or {_describe_remedy(decision, direction)}",
+        )  # fmt: skip
+
+
+def _has_port_selector(rule: FirewallRule | None) -> bool:
+    return rule is not None and any(selector.member.endswith("ports") for selector in rule.selectors)
+
+
+def _list_planned_packets(fabric: Fabric, firewall: Firewall, direction: _Direction) -> list[PlannedPacket]:
+    """The packets of all services in one direction: of connections that the source opens, and replies to those that the
+    destination opens."""
+    source, destination, _, _ = direction
+    mtu = min((side.mtu for side in (source, destination) if side.mtu is not None), default=None)
+    planned = list[PlannedPacket]()
+    for packet in _list_packets(firewall, direction):
+        for service in _list_services(fabric):
+            if service.opening_network == source.network:
+                planned += make_planned_packets(packet, service.name, service.port, mtu)
+            elif service.opening_network == destination.network:
+                opening = replace(packet, source=packet.destination, destination=packet.source)
+                planned.append(make_planned_reply(opening, service.name, service.port, mtu))
+    return planned
+
+
+def _list_services(fabric: Fabric) -> Sequence[RoutedService]:
+    """The services of the file systems in the system file; without any, those of all usual ones in both directions."""
+    usual = (("GPFS", GPFS_PORT), ("LNet", LNET_PORT), ("NFS", NFS_PORT))
+    return fabric.services or [
+        RoutedService(name, port, side.network) for name, port in usual for side in (fabric.near, fabric.far)
+    ]
+
+
+def _list_packets(firewall: Firewall, direction: _Direction) -> list[Packet]:
+    """First packets between hosts of two networks: each host that some rule tells apart, with the first one of the
+    other network."""
+    sources, destinations = (choose_representatives(_list_addresses(side), [firewall]) for side in direction[:2])
+    pairs = [*((source, destination) for source in sources for destination in destinations[:1]),
+             *((source, destination) for source in sources[:1] for destination in destinations)]  # fmt: skip
+    return [Packet(source, destination, direction[2], direction[3]) for source, destination in dict.fromkeys(pairs)]
+
+
 def _check_moved_connections(
-    firewall: Firewall, packet: ForwardedPacket, connections: str, router_count: int
+    firewall: Firewall, packet: Packet, connections: str, router_count: int
 ) -> Iterator[RouteFault]:
     """A chain that accepts connections by their first packet only: those that another router carried before have none
     to show. Packets that no connection tracking sees may pass by a state of theirs."""
-    fate = find_packet_fate(firewall, replace(packet, is_opening=False))
-    if router_count < 2 or fate.is_accepted is not False or fate.may_be_accepted:
+    drop = find_certain_drop(firewall, replace(packet, flags=frozenset({"ACK"})))
+    if router_count < 2 or drop is None:
         return
-    if any("UNTRACKED" in rule.states.upper() and rule.target == "ACCEPT" for rule in firewall.rules):
+    if any(
+        "UNTRACKED" in selector.value.upper() and rule.target == "ACCEPT"
+        for rule in firewall.rules
+        for selector in rule.selectors
+        if selector.member == "states"
+    ):
         return
     yield RouteFault(
-        "moved connections dropped", _get_origin(fate.rule),
-        f"{connections} that another router carried before (fail-over) are dropped by {_describe_rule(fate.rule)}: this"
+        "moved connections dropped", drop.origin,
+        f"{connections} that another router carried before (fail-over) are dropped by {drop.description}: this"
         " router accepts new connections by their first packet (SYN) only, and has not seen it",
         f"accept TCP from {packet.input_device} to {packet.output_device} without regard to SYN and state, or share the"
         " states of connections among the routers (conntrackd)",
@@ -112,11 +235,3 @@ def _check_moved_connections(
 
 def _list_addresses(side: FabricSide) -> list[str]:
     return [address for host_class in side.classes for address in host_class.addresses]
-
-
-def _get_origin(rule: FirewallRule | None) -> str:
-    return rule.origin if rule is not None else "chain FORWARD"
-
-
-def _describe_rule(rule: FirewallRule | None) -> str:
-    return f"the rule {rule.text}" if rule is not None else "the policy of the chain FORWARD"

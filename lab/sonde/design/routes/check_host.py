@@ -15,6 +15,7 @@ from sonde.design.routes.check_host_firewall import (
     find_host_firewall_faults,
     list_addresses_by_device,
     list_observed_devices,
+    list_unjudged_rules_of_host,
 )
 from sonde.design.routes.check_interface_names import find_naming_faults
 from sonde.design.routes.check_interface_profiles import find_profile_faults, list_devices_with_ports
@@ -233,7 +234,8 @@ def _list_not_given(host_tables: HostTables, other_tables: HostTables | None) ->
 
 def _check_host_firewall(system: System, host_or_class: str, host_tables: HostTables) -> RouteCheck:
     faults, comparisons = split_faults_and_comparisons(find_host_firewall_faults(system, host_or_class, host_tables))
-    return RouteCheck(host_or_class, faults, (), comparisons)
+    unjudged = list_unjudged_rules_of_host(system, host_or_class, host_tables)
+    return RouteCheck(host_or_class, faults, (), comparisons, not_examined=tuple(unjudged))
 
 
 def _check_interface_profiles(

@@ -5,18 +5,30 @@ planned routes."""
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 
 from sonde.design.checked_items import CheckedItem, join_first_names
 from sonde.design.routes.faults import RouteFault
-from sonde.design.routes.firewall_rules import (
-    FirewallRule,
-    ForwardedPacket,
-    find_packet_fate,
-    iterate_rules_on_path,
+from sonde.design.routes.firewall_drops import (
+    DROPS_SOME,
+    OPENING,
+    REPLY,
+    PacketDrop,
+    PlannedPacket,
+    choose_representatives,
+    describe_limits,
+    describe_unjudged_rules,
+    find_drops,
+    is_fault,
+    make_planned_packets,
+    make_planned_reply,
 )
+from sonde.design.routes.firewall_rules import iterate_rules_on_path
 from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.host_view import HostView
+from sonde.design.routes.packet_selectors import Packet
 from sonde.design.routes.service_connections import ServiceConnection, list_service_connections
 from sonde.model.system import System
 
@@ -31,46 +43,77 @@ def find_host_firewall_faults(
     host = _find_host(system, host_or_class, host_tables)
     if not host or not host_tables.firewalls:
         return
-    dropped: dict[tuple[bool, str], list[ServiceConnection]] = {}
-    deciding: dict[tuple[bool, str], FirewallRule | None] = {}
     for connection in list_service_connections(system, host, host_tables.has_lnet):
-        for firewall in host_tables.firewalls:
-            if firewall.version != ipaddress.ip_address(connection.own_address).version:
-                continue
+        if any(
+            firewall.version == ipaddress.ip_address(connection.own_address).version
+            for firewall in host_tables.firewalls
+        ):
             direction = "from" if connection.is_incoming else "to"
             yield CheckedItem(FIREWALL_OF_HOST, f"{connection.service} {direction} {connection.peer_group}")
-            chain = ("filter", "INPUT" if connection.is_incoming else "OUTPUT")
-            fate = find_packet_fate(firewall, _make_packet(connection, host_tables), chain)
-            if fate.is_accepted is False and not fate.may_be_accepted:
-                key = (connection.is_incoming, fate.rule.origin if fate.rule is not None else f"chain {chain[1]}")
-                dropped.setdefault(key, []).append(connection)
-                deciding[key] = fate.rule
-    yield from _describe_dropped(dropped, deciding)
+    groups: dict[tuple[str, bool, str, bool], list[tuple[ServiceConnection, PacketDrop]]] = {}
+    for connection, drop in _iterate_drops(system, host, host_tables):
+        if is_fault(drop):
+            key = (drop.planned.stage, connection.is_incoming, drop.decision.origin, drop.is_certain)
+            groups.setdefault(key, []).append((connection, drop))
+    yield from _describe_dropped(groups)
+
+
+def list_unjudged_rules_of_host(system: System, host_or_class: str, host_tables: HostTables) -> list[str]:
+    """Rules of which no check says what they drop."""
+    host = _find_host(system, host_or_class, host_tables)
+    if not host or not host_tables.firewalls:
+        return []
+    return describe_unjudged_rules(drop for _, drop in _iterate_drops(system, host, host_tables))
+
+
+def _iterate_drops(
+    system: System, host: str, host_tables: HostTables
+) -> Iterator[tuple[ServiceConnection, PacketDrop]]:
+    """What the firewalls of a host drop of each connection."""
+    choose_peers = partial(_choose_peers, system, host_tables)
+    connections = list_service_connections(system, host, host_tables.has_lnet, choose_peers)
+    for firewall in host_tables.firewalls:
+        for connection in connections:
+            if firewall.version == ipaddress.ip_address(connection.own_address).version:
+                planned = _make_planned_packets(connection, host_tables)
+                yield from ((connection, drop) for drop in find_drops(firewall, planned))
+
+
+def _choose_peers(system: System, host_tables: HostTables, hosts: Sequence[str]) -> Sequence[str]:
+    """The first and the last host of a group, and those that some rule of a firewall tells apart."""
+    hosts_by_address = {each.address: host for host in hosts for each in system.find_addresses(host) if each.address}
+    chosen = choose_representatives(tuple(hosts_by_address), host_tables.firewalls)
+    return tuple(dict.fromkeys((hosts[0], *(hosts_by_address[address] for address in chosen), hosts[-1])))
 
 
 def _describe_dropped(
-    dropped: dict[tuple[bool, str], list[ServiceConnection]], deciding: dict[tuple[bool, str], FirewallRule | None]
+    groups: Mapping[tuple[str, bool, str, bool], Sequence[tuple[ServiceConnection, PacketDrop]]],
 ) -> Iterator[RouteFault]:
     """One fault for the connections of one direction that several listings of one firewall drop."""
-    reported: dict[tuple[ServiceConnection, ...], str] = {}
-    for (is_incoming, origin), connections in dropped.items():
-        rule = deciding[is_incoming, origin]
-        chain = "INPUT" if is_incoming else "OUTPUT"
-        if reported.setdefault(tuple(connections), origin) != origin:
+    reported: dict[tuple[str, tuple[ServiceConnection, ...]], str] = {}
+    opening_origins = {origin for stage, _, origin, _ in groups if stage == OPENING}
+    for (stage, is_incoming, origin, is_certain), members in groups.items():
+        if stage != OPENING and origin in opening_origins:
+            continue  # the connections of this rule or policy are reported with their first packets
+        connections, decision = [connection for connection, _ in members], members[0][1].decision
+        if reported.setdefault((stage, tuple(connections)), origin) != origin:
             continue
         services = list(dict.fromkeys(f"{each.service} (TCP port {each.port})" for each in connections))
-        groups = list(dict.fromkeys(each.peer_group for each in connections))
-        verb = "rejected" if rule is not None and rule.target == "REJECT" else "dropped"
-        reason = f"the rule {rule.text}" if rule is not None else f"the policy of the chain {chain}"
+        groups_of_peers = list(dict.fromkeys(each.peer_group for each in connections))
+        verb = "rejected" if decision.verdict == "REJECT" else "dropped"
         direction, peer = ("from", "-s") if is_incoming else ("to", "-d")
         ports = ", ".join(dict.fromkeys(str(each.port) for each in connections))
         addresses = list(dict.fromkeys(each.peer_address for each in connections))
+        accept = (
+            f"accept TCP {'from' if stage == REPLY else 'to'} port {ports} {direction} the networks of"
+            f" {join_first_names(groups_of_peers)} ({peer}) before it (chain {decision.chain.name}), and in the files"
+            " of the firewall"
+        )
         yield RouteFault(
-            f"firewall {'rejects' if verb == 'rejected' else 'drops'}", origin,
-            f"new connections of {' and '.join(services)} {direction} {join_first_names(groups)} are {verb} by"
-            f" {reason}, as {direction} {addresses[0]}",
-            f"accept TCP to port {ports} {direction} the networks of {join_first_names(groups)} ({peer}) before it"
-            f" (chain {chain}), and in the files of the firewall",
+            f"firewall {'rejects' if verb == 'rejected' else 'drops'}" if is_certain else DROPS_SOME, origin,
+            f"{stage} of {' and '.join(services)} {direction} {join_first_names(groups_of_peers)} are {verb}"
+            f"{describe_limits(members[0][1])} by {decision.description}, as {direction} {addresses[0]}",
+            accept if is_certain else f"remove the limit, or {accept}",
         )  # fmt: skip
 
 
@@ -84,7 +127,7 @@ def find_mark_faults(host_views: Sequence[HostView], host_tables: HostTables) ->
             rule
             for firewall in host_tables.firewalls
             if firewall.version == view.fabric.version
-            for rule in iterate_rules_on_path(firewall, packet, ("mangle", "OUTPUT"))
+            for rule in iterate_rules_on_path(firewall, packet, "route")
             if rule.mark in marks
         ]
         if any(firewall.version == view.fabric.version for firewall in host_tables.firewalls):
@@ -102,13 +145,14 @@ def find_mark_faults(host_views: Sequence[HostView], host_tables: HostTables) ->
         )  # fmt: skip
 
 
-def make_packet_to_other_side(host_view: HostView, host_tables: HostTables) -> ForwardedPacket:
+def make_packet_to_other_side(host_view: HostView, host_tables: HostTables) -> Packet:
     """A packet of this host, with its observed address where the view is of a class, to the first host of the other
     side."""
     observed = [address for address in host_view.addresses if address in host_tables.address_devices]
     source = (observed or host_view.addresses)[0]
     others = [address for host_class in host_view.other_side.classes for address in host_class.addresses]
-    return ForwardedPacket(source, others[0], "", find_device(source, host_view.host_class.device, host_tables))
+    device = find_device(source, host_view.host_class.device, host_tables)
+    return Packet(source, others[0], "", device, "output")
 
 
 def _find_host(system: System, host_or_class: str, host_tables: HostTables) -> str:
@@ -149,11 +193,18 @@ def list_addresses_by_device(system: System, host_or_class: str, host_tables: Ho
     return by_device
 
 
-def _make_packet(connection: ServiceConnection, host_tables: HostTables) -> ForwardedPacket:
+def _make_planned_packets(connection: ServiceConnection, host_tables: HostTables) -> list[PlannedPacket]:
+    """The packets of a connection that this host sends and receives."""
     device = find_device(connection.own_address, connection.own_device, host_tables)
-    if connection.is_incoming:
-        return ForwardedPacket(connection.peer_address, connection.own_address, device, "", port=connection.port)
-    return ForwardedPacket(connection.own_address, connection.peer_address, "", device, port=connection.port)
+    mtu = host_tables.mtus.get(device)
+    received = Packet(connection.peer_address, connection.own_address, device, "", "input")
+    sent = Packet(connection.own_address, connection.peer_address, "", device, "output")
+    opening, answering = (received, sent) if connection.is_incoming else (sent, received)
+    reply = replace(answering, source=opening.source, destination=opening.destination)
+    return [
+        *make_planned_packets(opening, connection.service, connection.port, mtu),
+        make_planned_reply(reply, connection.service, connection.port, mtu),
+    ]
 
 
 def find_device(address: str, planned_device: str, host_tables: HostTables) -> str:

@@ -9,17 +9,15 @@ from dataclasses import replace
 from sonde.design.routes.check_host_firewall import make_packet_to_other_side
 from sonde.design.routes.fabric import Fabric
 from sonde.design.routes.faults import RouteFault
-from sonde.design.routes.firewall_rules import Firewall, ForwardedPacket, iterate_rules_on_path
+from sonde.design.routes.firewall_rules import Firewall, iterate_rules_on_path
 from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.host_view import HostView
+from sonde.design.routes.packet_selectors import Packet
 
 SMALL_SEGMENTS = "small segments"
 # Segments smaller than this fraction of those that fit are too small: room for options of TCP and tunnels is usual.
 _MIN_SEGMENT_FRACTION = 0.9
 _HEADER_BYTES = {4: 40, 6: 60}  # of IP and TCP, without options
-_FORWARD_CHAINS = (("mangle", "PREROUTING"), ("mangle", "FORWARD"), ("filter", "FORWARD"), ("mangle", "POSTROUTING"))
-_OUTPUT_CHAINS = (("mangle", "OUTPUT"), ("filter", "OUTPUT"), ("mangle", "POSTROUTING"))
-_INPUT_CHAINS = (("mangle", "PREROUTING"), ("mangle", "INPUT"), ("filter", "INPUT"))
 
 
 def find_segment_faults_of_host(host_views: Sequence[HostView], host_tables: HostTables) -> Iterator[RouteFault]:
@@ -28,25 +26,22 @@ def find_segment_faults_of_host(host_views: Sequence[HostView], host_tables: Hos
         firewalls = [firewall for firewall in host_tables.firewalls if firewall.version == view.fabric.version]
         sent = make_packet_to_other_side(view, host_tables)
         received = replace(
-            sent, source=sent.destination, destination=sent.source, input_device=sent.output_device, output_device=""
-        )
-        yield from _find_segment_faults(view.fabric, firewalls, sent, _OUTPUT_CHAINS)
-        yield from _find_segment_faults(view.fabric, firewalls, received, _INPUT_CHAINS)
+            sent, source=sent.destination, destination=sent.source, input_device=sent.output_device, output_device="",
+            path="input",
+        )  # fmt: skip
+        yield from _find_segment_faults(view.fabric, firewalls, sent)
+        yield from _find_segment_faults(view.fabric, firewalls, received)
 
 
-def find_segment_faults_of_router(fabric: Fabric, firewall: Firewall, packet: ForwardedPacket) -> Iterator[RouteFault]:
+def find_segment_faults_of_router(fabric: Fabric, firewall: Firewall, packet: Packet) -> Iterator[RouteFault]:
     """Rules of a router for the connections that it forwards in the direction of a packet."""
-    yield from _find_segment_faults(fabric, [firewall], packet, _FORWARD_CHAINS)
+    yield from _find_segment_faults(fabric, [firewall], packet)
 
 
-def _find_segment_faults(
-    fabric: Fabric, firewalls: Sequence[Firewall], packet: ForwardedPacket, chains: Sequence[tuple[str, str]]
-) -> Iterator[RouteFault]:
+def _find_segment_faults(fabric: Fabric, firewalls: Sequence[Firewall], packet: Packet) -> Iterator[RouteFault]:
     mtu = min((side.mtu for side in (fabric.near, fabric.far) if side.mtu is not None), default=0)
     fitting_bytes = mtu - _HEADER_BYTES[fabric.version]
-    rules = dict.fromkeys(
-        rule for firewall in firewalls for chain in chains for rule in iterate_rules_on_path(firewall, packet, chain)
-    )
+    rules = dict.fromkeys(rule for firewall in firewalls for rule in iterate_rules_on_path(firewall, packet))
     for rule in rules:
         segment_bytes = rule.segment_bytes
         if segment_bytes is None or rule.destination_ports or segment_bytes >= _MIN_SEGMENT_FRACTION * fitting_bytes:

@@ -10,6 +10,7 @@ from typing import Literal
 
 from sonde.design.grammar import check_names
 from sonde.design.routes.router_numbers import RouterPolicyNumbers, assign_router_numbers, is_ip_router
+from sonde.design.routes.service_connections import RoutedService, list_routed_services
 from sonde.model.addresses import parse_network
 from sonde.model.errors import UserError
 from sonde.model.system import System
@@ -85,6 +86,7 @@ class Fabric:
     near: FabricSide
     far: FabricSide
     routers: tuple[FabricRouter, ...]
+    services: tuple[RoutedService, ...] = ()  # of the file systems in the system file, between both networks
 
     @property
     def active_routers(self) -> tuple[FabricRouter, ...]:
@@ -142,7 +144,10 @@ def _make_fabrics(
         routers = tuple(_make_routers(system, near_network, far_network, version, router_numbers))
         if routers:
             name = f"{near_network} to {far_network}" + (" (IPv6)" if version == 6 else "")
-            yield Fabric(name, 4 if version == 4 else 6, sides[0], sides[1], routers)
+            classes = [(item, side.network) for side in sides for item in side.classes]
+            networks = {address: network for item, network in classes for address in item.addresses}
+            services = list_routed_services(system, networks, [item.hosts[0] for item, _ in classes])
+            yield Fabric(name, 4 if version == 4 else 6, sides[0], sides[1], routers, services)
 
 
 def _make_fabric_side(system: System, network_name: str, ip_version: int) -> FabricSide:

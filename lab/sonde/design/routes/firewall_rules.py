@@ -1,253 +1,232 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the firewall in output of iptables-save or ip6tables-save, and follows a packet through it."""
+"""The rules of a firewall, and a packet's path through its chains, with all rules that may decide about the packet."""
 
 from __future__ import annotations
 
-import ipaddress
-import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
-from sonde.design.routes.output_texts import split_shell_words
+from sonde.design.routes.packet_selectors import Match, Packet, Selector, evaluate_selector
 
-_CHAIN_PATTERN = re.compile(r"^:(\S+) (\S+)")
-_VALUED_OPTIONS = {"-s": "source", "-d": "destination", "-i": "input_device", "-o": "output_device",
-                   "-p": "protocol", "-j": "target", "-g": "target", "--ctstate": "states",
-                   "--state": "states", "--dport": "destination_ports", "--dports": "destination_ports",
-                   "--destination-port": "destination_ports"}  # fmt: skip
-_MARK_OPTIONS = ("--set-mark", "--set-xmark", "--or-mark")
-# Matches and their options that select no packets by themselves, or that other options complete.
-_MATCH_OPTION = "-m"
-_HARMLESS_OPTIONS = {_MATCH_OPTION: 1, "--comment": 1, "--reject-with": 1, "--to-source": 1, "--to-destination": 1,
-                     "--random": 0, "--random-fully": 0, "--persistent": 0}  # fmt: skip
-_HARMLESS_MATCHES = ("conntrack", "state", "comment", "tcp", "udp", "icmp", "icmp6", "multiport")
-_SYN_OPTION = ["--tcp-flags", "FIN,SYN,RST,ACK", "SYN"]
-_NEVER_ACCEPTING = ("DROP", "REJECT", "LOG", "NFLOG", "RETURN")
-_ENDS = {"ACCEPT": True, "DROP": False, "REJECT": False}
+_ENDS = ("ACCEPT", "DROP", "REJECT", "MASQUERADE", "SNAT", "DNAT", "REDIRECT", "NETMAP", "TARPIT", "QUEUE", "TPROXY")
+_DROPPING = ("DROP", "REJECT", "TARPIT", "QUEUE")
+_TRANSLATING = ("MASQUERADE", "SNAT")
 _MAX_DEPTH = 16
-# The ports of network file systems by the names that nft and iptables print for them.
-_SERVICE_PORTS = {"gpfs": 1191, "nfs": 2049, "shilp": 2049}
+_ALL_BITS = 0xFFFFFFFF
+# The hooks that a packet passes, in their order.
+HOOKS_BY_PATH = {
+    "forward": ("prerouting", "forward", "postrouting"),
+    "input": ("prerouting", "input"),
+    "output": ("output", "postrouting"),
+}
 
 
 @dataclass(frozen=True)
 class FirewallRule:
-    """One rule of a chain. `is_partial` says that it also selects by what this reader does not evaluate, as ports."""
+    """One rule of a chain: all its selectors must match. The target is in capitals as of iptables, or a chain."""
 
     table: str
     chain: str
     text: str
     origin: str
-    source: str = ""
-    destination: str = ""
-    input_device: str = ""
-    output_device: str = ""
-    protocol: str = ""
-    states: str = ""
+    selectors: tuple[Selector, ...] = ()
     target: str = ""
-    is_partial: bool = False
-    flags: str = ""  # of TCP that it selects: "syn", "not syn", or "" for all
-    destination_ports: str = ""  # that it selects: "1191,50000-50100", or "" for all
     is_goto: bool = False  # a packet that the target chain returns does not come back to this chain
     mark: int | None = None  # that it gives to a packet without a mark
+    mark_mask: int = _ALL_BITS  # the bits of the mark that it changes
     segment_bytes: int | None = None  # to which it lowers the maximum segment size (MSS) of TCP
+
+    @property
+    def destination_ports(self) -> str:
+        """The destination ports that it selects, as 1191,50000-50100; "" for all."""
+        return ",".join(each.value for each in self.selectors if each.member == "destination_ports")
+
+    def evaluate(self, packet: Packet) -> Match:
+        """Whether the rule matches a packet."""
+        return min((evaluate_selector(selector, packet) for selector in self.selectors), default=Match.ALWAYS)
+
+
+@dataclass(frozen=True)
+class BaseChain:
+    """A chain that the kernel calls: its hook in small letters, its type (filter, nat, route), and its policy."""
+
+    hook: str
+    kind: str
+    table: str
+    name: str
+    policy: str = "ACCEPT"
+    priority: int = 0
+    devices: tuple[str, ...] = ()  # of a chain of one interface (hook ingress)
 
 
 @dataclass(frozen=True)
 class Firewall:
-    """The rules of all chains in their order, and the policies of the chains of the kernel by table and chain. IP
-    version 4 or 6."""
+    """The rules of all chains in their order, and the chains that the kernel calls. IP version 4 or 6."""
 
     version: int
     rules: tuple[FirewallRule, ...]
-    policies: tuple[tuple[tuple[str, str], str], ...]
+    base_chains: tuple[BaseChain, ...]
+
+    @cached_property
+    def rules_by_chain(self) -> dict[tuple[str, str], list[FirewallRule]]:
+        """The rules by table and chain."""
+        chains: dict[tuple[str, str], list[FirewallRule]] = {}
+        for rule in self.rules:
+            chains.setdefault((rule.table, rule.chain), []).append(rule)
+        return chains
+
+    def list_base_chains(self, packet: Packet) -> list[BaseChain]:
+        """The chains that the kernel calls for a packet, in their order. It calls those of nat for new connections
+        only."""
+        hooks = ("ingress", *HOOKS_BY_PATH[packet.path], "egress")
+        chains = [
+            chain
+            for chain in self.base_chains
+            if chain.hook in hooks
+            and (chain.kind != "nat" or packet.states == {"NEW"})
+            and (chain.hook != "ingress" or packet.input_device in chain.devices)
+            and (chain.hook != "egress" or packet.output_device in chain.devices)
+        ]
+        return sorted(chains, key=lambda chain: (hooks.index(chain.hook), chain.priority))
 
 
 @dataclass(frozen=True)
-class ForwardedPacket:
-    """The first packet that a host or router sees of a connection: its SYN, or a later one where another router has
-    carried the connection before (`is_opening`). Without a port (None), it stands for all connections."""
+class Decision:
+    """What a rule, or the policy of a chain (`rule` is None), does with a packet, and for which of these packets.
+    `conditions` are the rules before it, and itself, that match some packets or are not understood."""
 
-    source: str
-    destination: str
-    input_device: str
-    output_device: str
-    protocol: str = "tcp"
-    is_opening: bool = True
-    port: int | None = None  # its destination port
-
-
-@dataclass(frozen=True)
-class PacketFate:
-    """Whether a chain accepts a packet (None: it returns to the calling chain), the rule that decides (None: the policy
-    of the chain), and whether a rule that selects by more than the packet shows may accept it before."""
-
-    is_accepted: bool | None
+    verdict: str
     rule: FirewallRule | None
-    may_be_accepted: bool = False
+    chain: BaseChain
+    match: Match
+    conditions: tuple[FirewallRule, ...] = ()
+
+    @property
+    def is_certain_drop(self) -> bool:
+        """Whether the packet is dropped in any case."""
+        return self.verdict in _DROPPING and self.verdict != "QUEUE" and self.match is Match.ALWAYS
+
+    @property
+    def origin(self) -> str:
+        """The file and line of the rule, or the chain of the policy."""
+        return self.rule.origin if self.rule is not None else f"chain {self.chain.name}"
+
+    @property
+    def description(self) -> str:
+        """The rule or policy for a sentence."""
+        return f"the rule {self.rule.text}" if self.rule is not None else f"the policy of the chain {self.chain.name}"
 
 
-def is_firewall_output(output_text: str) -> bool:
-    """Whether a text is output of iptables-save."""
-    return re.search(r"^\*(?:filter|nat|mangle|raw|security)\s*$", output_text, re.MULTILINE) is not None
+@dataclass
+class _Walk:
+    """A packet on its way through one base chain, what rules do with it, and the rules that it may match."""
 
+    firewall: Firewall
+    packet: Packet
+    base_chain: BaseChain
+    decisions: list[Decision] = field(default_factory=list)
+    rules: list[FirewallRule] = field(default_factory=list)
 
-def parse_firewall_output(output_text: str, file_name: str) -> Firewall:
-    """The firewall; the addresses of its rules, or the name of the file, show its IP version."""
-    table, rules, policies = "", list[FirewallRule](), list[tuple[tuple[str, str], str]]()
-    for number, printed_line in enumerate(output_text.splitlines(), start=1):
-        line = re.sub(r"^\[\d+:\d+\] ", "", printed_line)  # counters, of iptables-save -c
-        if line.startswith("*"):
-            table = line[1:].strip()
-        elif match := _CHAIN_PATTERN.match(line):
-            policies.append(((table, match[1]), match[2]))
-        elif line.startswith("-A "):
-            rules.append(_parse_rule(table, line, f"{file_name}, line {number}"))
-    has_version_6 = any(":" in rule.source + rule.destination for rule in rules) or "6" in file_name
-    return Firewall(6 if has_version_6 else 4, tuple(rules), tuple(policies))
+    def pass_chain(
+        self, name: str, match: Match, conditions: tuple[FirewallRule, ...], depth: int = 0
+    ) -> tuple[Match, tuple[FirewallRule, ...], bool]:
+        """Follows the packet, which reaches the chain by `match`. Returns for which packets, and after which
+        conditions, the chain returns; and whether it accepts some."""
+        returned, returned_conditions, has_accepted = Match.NEVER, conditions, False
+        first_match, first_conditions = match, conditions
+        for rule in self.firewall.rules_by_chain.get((self.base_chain.table, name), ()):
+            own_match = rule.evaluate(self.packet)
+            if own_match is Match.NEVER:
+                continue
+            self.rules.append(rule)
+            self._change_packet(rule, own_match)
+            joint_match = min(match, own_match)
+            is_conditional = own_match is not Match.ALWAYS
+            jump_conditions = (*conditions, rule) if is_conditional else conditions
+            is_accepting, is_leaving = False, rule.is_goto or rule.target == "RETURN"
+            if rule.target in _ENDS:
+                self.decisions.append(Decision(rule.target, rule, self.base_chain, joint_match, jump_conditions))
+                is_accepting = rule.target not in _DROPPING
+                back = Match.NEVER
+            elif (self.base_chain.table, rule.target) in self.firewall.rules_by_chain and depth < _MAX_DEPTH:
+                back, back_conditions, is_accepting = self.pass_chain(
+                    rule.target, joint_match, jump_conditions, depth + 1
+                )
+                if not is_conditional:
+                    conditions = back_conditions
+            else:
+                back = joint_match
+            has_accepted |= is_accepting
+            if is_leaving and back is not Match.NEVER and back >= returned:
+                returned, returned_conditions = back, conditions
+            if not is_conditional:
+                match = Match.NEVER if is_leaving else back
+            elif is_accepting or is_leaving:
+                match, conditions = joint_match, (*conditions, rule)
+            if match is Match.NEVER:
+                break
+        if match is not Match.NEVER and not has_accepted:
+            return first_match, first_conditions, False
+        if match >= returned:
+            returned, returned_conditions = match, conditions
+        return returned, returned_conditions, has_accepted
 
-
-def _parse_rule(table: str, line: str, origin: str) -> FirewallRule:
-    tokens, values, is_partial = split_shell_words(line), dict[str, Any](), False
-    position = 2
-    while position < len(tokens):
-        option = tokens[position]
-        argument = tokens[position + 1] if position + 1 < len(tokens) else ""
-        if option in _VALUED_OPTIONS and tokens[position - 1] != "!":
-            values[_VALUED_OPTIONS[option]] = argument
-            values |= {"is_goto": True} if option == "-g" else {}
-            position += 2
-        elif option == "--set-mss" and argument.isdigit():
-            values["segment_bytes"] = int(argument)
-            position += 2
-        elif option in _MARK_OPTIONS:
-            mark = parse_number(argument.partition("/")[0])
-            values |= {"mark": mark} if mark is not None else {}
-            position += 2
-        elif option == "--syn":
-            values["flags"] = "not syn" if tokens[position - 1] == "!" else "syn"
-            position += 1
-        elif tokens[position : position + 3] == _SYN_OPTION:  # --syn as iptables-save prints it
-            values["flags"] = "not syn" if tokens[position - 1] == "!" else "syn"
-            position += 3
-        elif option == "!" and argument in ("--syn", "--tcp-flags"):
-            position += 1
-        elif option in _HARMLESS_OPTIONS:
-            is_partial |= option == _MATCH_OPTION and argument not in _HARMLESS_MATCHES
-            position += 1 + _HARMLESS_OPTIONS[option]
-        else:
-            # options of a target come last, and select nothing
-            is_partial = is_partial or "target" not in values
-            position += 1
-    return FirewallRule(table, tokens[1], line, origin, is_partial=is_partial, **values)
-
-
-def parse_number(number_text: str) -> int | None:
-    """A decimal or hexadecimal number; None for other texts."""
-    try:
-        return int(number_text, 0)
-    except ValueError:
-        return None
-
-
-def find_packet_fate(
-    firewall: Firewall, packet: ForwardedPacket, chain: tuple[str, str] = ("filter", "FORWARD"), depth: int = 0
-) -> PacketFate:
-    """Follows a packet through a chain, and through those that its rules jump to."""
-    policies = dict(firewall.policies)
-    may_be_accepted = False
-    for rule in firewall.rules:
-        if (rule.table, rule.chain) != chain or not _matches(rule, packet):
-            continue
-        if rule.is_partial or (rule.destination_ports and packet.port is None):
-            may_be_accepted = may_be_accepted or rule.target not in _NEVER_ACCEPTING
-            continue
-        if rule.target == "RETURN":
-            break
-        fate = PacketFate(_ENDS.get(rule.target), rule)
-        if (chain[0], rule.target) in policies and depth < _MAX_DEPTH:
-            fate = find_packet_fate(firewall, packet, (chain[0], rule.target), depth + 1)
-        may_be_accepted = may_be_accepted or fate.may_be_accepted
-        if fate.is_accepted is not None:
-            return PacketFate(fate.is_accepted, fate.rule, may_be_accepted)
-        if rule.is_goto:
-            break
-    return PacketFate(_ENDS.get(policies.get(chain, "")), None, may_be_accepted)
-
-
-def iterate_rules_on_path(
-    firewall: Firewall, packet: ForwardedPacket, chain: tuple[str, str], depth: int = 0
-) -> Iterator[FirewallRule]:
-    """The rules of a chain, and of those that it jumps to, that a packet may match before a rule decides about it.
-    Rules that also select by what this reader does not evaluate are among them."""
-    chains = {(rule.table, rule.chain) for rule in firewall.rules}
-    for rule in firewall.rules:
-        if (rule.table, rule.chain) != chain or not _matches(rule, packet):
-            continue
-        yield rule
-        if (chain[0], rule.target) in chains and depth < _MAX_DEPTH:
-            yield from iterate_rules_on_path(firewall, packet, (chain[0], rule.target), depth + 1)
-        if not rule.is_partial and (rule.target in (*_ENDS, "RETURN") or rule.is_goto):
+    def _change_packet(self, rule: FirewallRule, own_match: Match) -> None:
+        """Gives the packet the mark that the rule sets, and takes it out of connection tracking."""
+        if rule.target == "NOTRACK" and own_match is Match.ALWAYS:
+            self.packet = replace(self.packet, states=frozenset({"UNTRACKED"}))
+        if rule.mark is None or (self.packet.mark ^ rule.mark) & rule.mark_mask == 0:
             return
+        if own_match is Match.ALWAYS:
+            mark, unknown_bits = (self.packet.mark & ~rule.mark_mask) | rule.mark, ~rule.mark_mask
+            self.packet = replace(
+                self.packet, mark=mark, unknown_mark_bits=self.packet.unknown_mark_bits & unknown_bits
+            )
+        else:
+            changed_bits = self.packet.unknown_mark_bits | ((self.packet.mark ^ rule.mark) & rule.mark_mask)
+            self.packet = replace(self.packet, unknown_mark_bits=changed_bits)
 
 
-def find_translation(firewall: Firewall, packet: ForwardedPacket) -> FirewallRule | None:
+def list_decisions(firewall: Firewall, packet: Packet) -> list[Decision]:
+    """All that the firewall may do with a packet, up to the first rule or policy that drops it in any case."""
+    decisions = list[Decision]()
+    for chain in firewall.list_base_chains(packet):
+        walk = _Walk(firewall, packet, chain)
+        returned, conditions, _ = walk.pass_chain(chain.name, Match.ALWAYS, ())
+        packet = walk.packet
+        decisions += walk.decisions
+        if returned is not Match.NEVER:
+            decisions.append(Decision(chain.policy, None, chain, returned, conditions))
+        if any(each.is_certain_drop for each in decisions):
+            break
+    return decisions
+
+
+def list_drops(firewall: Firewall, packet: Packet) -> list[Decision]:
+    """The decisions that drop a packet or some of its kind: the one that does it in any case alone, where there is
+    one."""
+    drops = [decision for decision in list_decisions(firewall, packet) if decision.verdict in _DROPPING]
+    return [drop for drop in drops if drop.is_certain_drop][:1] or drops
+
+
+def find_certain_drop(firewall: Firewall, packet: Packet) -> Decision | None:
+    """The decision that drops a packet in any case."""
+    return next((drop for drop in list_drops(firewall, packet) if drop.is_certain_drop), None)
+
+
+def iterate_rules_on_path(firewall: Firewall, packet: Packet, kind: str = "") -> Iterator[FirewallRule]:
+    """The rules that a packet may match before a rule decides about it, of all chains or of those of one kind.
+    Rules with selectors that are not understood are among them."""
+    for chain in firewall.list_base_chains(packet):
+        walk = _Walk(firewall, packet, chain)
+        walk.pass_chain(chain.name, Match.ALWAYS, ())
+        packet = walk.packet
+        if kind in ("", chain.kind):
+            yield from walk.rules
+
+
+def find_translation(firewall: Firewall, packet: Packet) -> FirewallRule | None:
     """The rule that gives a forwarded packet another source address."""
-    chain = [rule for rule in firewall.rules if (rule.table, rule.chain) == ("nat", "POSTROUTING")]
-    translating = [rule for rule in chain if rule.target in ("MASQUERADE", "SNAT") and not rule.is_partial]
-    return next((rule for rule in translating if _matches(rule, packet)), None)
-
-
-def _matches(rule: FirewallRule, packet: ForwardedPacket) -> bool:
-    """Whether the selectors that this reader evaluates match the first packet of a connection."""
-    states = rule.states.split(",") if rule.states else ["NEW"]
-    return (
-        "NEW" in states
-        and rule.flags in ("", "syn" if packet.is_opening else "not syn")
-        and (rule.protocol in ("", "all") or packet.protocol in rule.protocol.split(","))
-        and (packet.port is None or _is_port(rule.destination_ports, packet.port))
-        and _is_device(rule.input_device, packet.input_device)
-        and _is_device(rule.output_device, packet.output_device)
-        and _is_in_range(rule.source, packet.source)
-        and _is_in_range(rule.destination, packet.destination)
-    )
-
-
-def _is_port(port_ranges: str, port: int) -> bool:
-    """Whether ranges of ports, as 988,2049,50000:50100 or 988-990, contain a port."""
-    for port_range in port_ranges.split(",") if port_ranges else ():
-        first, _, last = port_range.strip().replace(":", "-").partition("-")
-        numbers = [_SERVICE_PORTS.get(text) or parse_number(text) for text in (first, last or first)]
-        if numbers[0] is not None and numbers[1] is not None and numbers[0] <= port <= numbers[1]:
-            return True
-    return not port_ranges
-
-
-def _is_device(pattern: str, device: str) -> bool:
-    patterns = pattern.split(",")
-    return not pattern or any(
-        device.startswith(each[:-1]) if each.endswith("+") else each == device for each in patterns
-    )
-
-
-def _is_in_range(address_ranges: str, address: str) -> bool:
-    return not address_ranges or any(_contains(text, address) for text in address_ranges.split(","))
-
-
-def _contains(address_range: str, address: str) -> bool:
-    """Whether a range contains an address; ranges as 10.0.0.1-10.0.0.9 and names of sets do not."""
-    try:
-        return ipaddress.ip_address(address) in ipaddress.ip_network(address_range, strict=False)
-    except ValueError:
-        return False
-
-
-def list_packets(
-    sources: Sequence[str], destinations: Sequence[str], input_device: str, output_device: str
-) -> list[ForwardedPacket]:
-    """The first packets between the first hosts of two networks, in one direction."""
-    return [
-        ForwardedPacket(source, destination, input_device, output_device)
-        for source in sources[:1]
-        for destination in destinations[:1]
-    ]
+    decisions = list_decisions(firewall, packet)
+    return next((each.rule for each in decisions if each.verdict in _TRANSLATING and each.match is Match.ALWAYS), None)

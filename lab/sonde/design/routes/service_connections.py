@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import ipaddress
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sonde.model.system import System
 from sonde.model.system.addressing import InterfaceAddress
 
+PeerChoice = Callable[[Sequence[str]], Sequence[str]]
 GPFS_PORT, LNET_PORT, NFS_PORT = 1191, 988, 2049
 
 
@@ -32,16 +33,49 @@ class ServiceConnection:
     peer_address: str
 
 
-def list_service_connections(system: System, host_id: str, uses_lnet: bool) -> list[ServiceConnection]:
+@dataclass(frozen=True)
+class RoutedService:
+    """A service whose connections routers forward between two networks, opened by hosts of one of them."""
+
+    name: str
+    port: int
+    opening_network: str
+
+
+def list_routed_services(
+    system: System, networks_by_address: Mapping[str, str], hosts: Sequence[str]
+) -> tuple[RoutedService, ...]:
+    """The services between the networks that have these addresses, by hosts that stand for all."""
+    services: dict[RoutedService, None] = {}
+    for host in hosts:
+        for each in _list_file_system_connections(system, host):
+            own_network = networks_by_address.get(each.own_address)
+            peer_network = networks_by_address.get(each.peer_address)
+            if own_network is not None and peer_network is not None and own_network != peer_network:
+                opening_network = peer_network if each.is_incoming else own_network
+                services[RoutedService(each.service, each.port, opening_network)] = None
+    return tuple(services)
+
+
+def choose_first_and_last(hosts: Sequence[str]) -> Sequence[str]:
+    """The first and the last host of a group."""
+    return tuple(dict.fromkeys((hosts[0], hosts[-1])))
+
+
+def list_service_connections(
+    system: System, host_id: str, uses_lnet: bool, choose_peers: PeerChoice = choose_first_and_last
+) -> list[ServiceConnection]:
     """The connections of a host: those of GPFS and NFS by the file systems and mounts, those of LNet over TCP by the
-    NIDs of the host where it uses LNet. Of each group of peers the first and the last member stand for all."""
-    connections = [*_list_file_system_connections(system, host_id)]
+    NIDs of the host where it uses LNet. Of each group of peers, `choose_peers` selects those that stand for all."""
+    connections = [*_list_file_system_connections(system, host_id, choose_peers)]
     if uses_lnet:
-        connections += _list_lnet_connections(system, host_id)
+        connections += _list_lnet_connections(system, host_id, choose_peers)
     return list(dict.fromkeys(connections))
 
 
-def _list_file_system_connections(system: System, host_id: str) -> Iterator[ServiceConnection]:
+def _list_file_system_connections(
+    system: System, host_id: str, choose_peers: PeerChoice = choose_first_and_last
+) -> Iterator[ServiceConnection]:
     joined = {frozenset(pair) for pair in _list_joined_networks(system)}
     for file_system in system.list_parts("file_systems"):
         kind = getattr(file_system.table, "kind", "")
@@ -54,18 +88,18 @@ def _list_file_system_connections(system: System, host_id: str) -> Iterator[Serv
         if kind == "gpfs" and host_id in (*servers, *clients):
             peers = (*servers, *clients) if host_id in servers else servers
             for is_incoming in (True, False):
-                yield from _connect(system, host_id, peers, ("GPFS", GPFS_PORT, is_incoming), joined)
+                yield from _connect(system, host_id, peers, ("GPFS", GPFS_PORT, is_incoming), joined, choose_peers)
         for mount in mounts:
             if getattr(system.get_part(mount).table, "through", "") == "nfs":
                 exporters = system.find_references(mount, "via") or servers
                 users = system.find_references(mount, "on")
                 if host_id in exporters:
-                    yield from _connect(system, host_id, users, ("NFS", NFS_PORT, True), joined)
+                    yield from _connect(system, host_id, users, ("NFS", NFS_PORT, True), joined, choose_peers)
                 if host_id in users:
-                    yield from _connect(system, host_id, exporters, ("NFS", NFS_PORT, False), joined)
+                    yield from _connect(system, host_id, exporters, ("NFS", NFS_PORT, False), joined, choose_peers)
 
 
-def _list_lnet_connections(system: System, host_id: str) -> Iterator[ServiceConnection]:
+def _list_lnet_connections(system: System, host_id: str, choose_peers: PeerChoice) -> Iterator[ServiceConnection]:
     """Connections on the LNet networks of TCP that the host is on. Routers and servers accept them, clients open
     them."""
     networks = {address.network for address in system.find_addresses(host_id) if _is_tcp_nid(address.nid)}
@@ -76,8 +110,8 @@ def _list_lnet_connections(system: System, host_id: str) -> Iterator[ServiceConn
     ]  # fmt: skip
     clients = system.list_part_ids("nodes")
     if host_id in accepting:
-        yield from _connect(system, host_id, (*accepting, *clients), ("LNet", LNET_PORT, True), set())
-    yield from _connect(system, host_id, accepting, ("LNet", LNET_PORT, False), set())
+        yield from _connect(system, host_id, (*accepting, *clients), ("LNet", LNET_PORT, True), set(), choose_peers)
+    yield from _connect(system, host_id, accepting, ("LNet", LNET_PORT, False), set(), choose_peers)
 
 
 def _is_tcp_nid(nid: str | None) -> bool:
@@ -99,6 +133,7 @@ def _connect(
     peer_ids: Sequence[str],
     service: tuple[str, int, bool],
     joined_networks: set[frozenset[str]],
+    choose_peers: PeerChoice,
 ) -> Iterator[ServiceConnection]:
     """Connections of a service (its name, port and direction) on a network of both, or between two joined networks."""
     groups: dict[str, list[str]] = {}
@@ -108,7 +143,7 @@ def _connect(
             groups.setdefault(getattr(table, "group", "") or getattr(table, "id", peer), []).append(peer)
     own_addresses = system.find_addresses(host_id)
     for group, members in groups.items():
-        for peer in dict.fromkeys((members[0], members[-1])):
+        for peer in choose_peers(members):
             peer_addresses = system.find_addresses(peer)
             shared = {each.network for each in own_addresses} & {each.network for each in peer_addresses}
             for near, far in itertools.product(own_addresses, peer_addresses):

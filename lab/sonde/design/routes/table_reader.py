@@ -23,7 +23,7 @@ from sonde.design.routes.adapter_outputs import (
     parse_ibstat_output,
 )
 from sonde.design.routes.address_lines import parse_address_output
-from sonde.design.routes.firewall_rules import Firewall, is_firewall_output, parse_firewall_output
+from sonde.design.routes.firewall_rules import Firewall
 from sonde.design.routes.host_names import is_hosts_file, parse_hosts_file
 from sonde.design.routes.host_tables import (
     HostTables,
@@ -43,6 +43,7 @@ from sonde.design.routes.interface_names import (
 )
 from sonde.design.routes.interface_profile_files import add_interface_profile
 from sonde.design.routes.ip_lines import find_next_hop_types, parse_neighbor_line, parse_route_line, parse_rule_line
+from sonde.design.routes.iptables_rules import is_firewall_output, parse_firewall_output
 from sonde.design.routes.json_tables import parse_json_tables
 from sonde.design.routes.nft_rules import is_nft_output, parse_nft_output
 from sonde.design.routes.output_texts import split_outputs, split_shell_words

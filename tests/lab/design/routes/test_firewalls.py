@@ -168,13 +168,20 @@ def test_nft_between_both_networks_is_judged(
         "tcp dport { 988, 2049 } accept",
         "ip saddr @clients accept",
         "ip saddr != 10.9.0.0/16 jump site",
-        "ip saddr 10.150.0.1-10.150.0.99 accept",
-        "ip saddr { 10.150.0.1-10.150.0.99 } accept",
+        "ip saddr { 10.150.0.1-10.150.0.99, 10.160.0.1 } accept",
     ],
 )
 def test_nft_rules_that_select_by_more_decide_nothing(tmp_path: Path, rule: str) -> None:
     text = NFT.replace("counter packets 17 bytes 1020 jump site", f"{rule}\n\t\tip6 saddr fd00::/16 accept")
     assert check_outputs(tmp_path, OUTPUTS | {"nft": text}, "gw2").faults == ()
+
+
+@pytest.mark.parametrize("addresses", ["10.150.0.1-10.150.0.99", "{ 10.150.0.1-10.150.0.99 }"])
+def test_range_of_nft_accepts_its_addresses_only(tmp_path: Path, addresses: str) -> None:
+    rules = f"ip saddr {addresses} accept\n\t\tip6 saddr fd00::/16 accept"
+    text = NFT.replace("counter packets 17 bytes 1020 jump site", rules)
+    (fault,) = check_outputs(tmp_path, OUTPUTS | {"nft": text}, "gw2").faults
+    assert fault.problem.startswith("connections from storage-net to hsn are dropped by the policy")
 
 
 SYN_RULES = (

@@ -10,6 +10,7 @@ from those of .venv.
 
 from __future__ import annotations
 
+import ast
 import os
 import shutil
 import subprocess
@@ -23,6 +24,15 @@ from progress import run_with_progress
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 SEPARATE_FOLDERS = {"reframe": ROOT / "build" / "reframe"}
+# Groups of a hundred packages: pip needs a minute for them, uv ten seconds.
+LARGE_GROUPS = ("test", "dev")
+# Options of pip that say where packages come from, with the variables and the separators that uv reads them with.
+UV_VARIABLES = {
+    "index-url": ("UV_DEFAULT_INDEX", " "),
+    "extra-index-url": ("UV_INDEX", " "),
+    "find-links": ("UV_FIND_LINKS", ","),
+    "constraint": ("UV_CONSTRAINT", " "),
+}
 
 
 def exit_with_error(sentence: str) -> NoReturn:
@@ -94,6 +104,30 @@ def is_new_enough(program_name: str, min_version: tuple[int, int]) -> bool:
     return tuple(int(part) for part in version.split(".")[:2]) >= min_version
 
 
+def read_uv_variables(pip: list[str]) -> dict[str, str]:
+    """Returns the variables with which uv takes packages from where pip is configured to take them."""
+    lines = subprocess.run([*pip, "config", "list"], capture_output=True, text=True).stdout.splitlines()
+    variables = {}
+    for line in lines:  # such as global.index-url='https://…'
+        key, _, value = line.partition("=")
+        option = key.rpartition(".")[2]
+        if option in UV_VARIABLES:
+            variable, separator = UV_VARIABLES[option]
+            variables[variable] = separator.join(ast.literal_eval(value).split())
+    return variables
+
+
+def install_with_uv(group: str, title: str, pip: list[str], requirements: list[str]) -> bool:
+    """Installs into .venv with uv, which pip installs first. Returns False where uv cannot be installed or fails: then
+    pip installs the group."""
+    if subprocess.run([*pip, "install", "--quiet", "uv"], capture_output=True).returncode != 0:
+        return False
+    os.environ.update(read_uv_variables(pip) | os.environ)  # not arguments, which other users see: they hold passwords
+    python = str(VENV / "bin" / "python")
+    command = [python, "-m", "uv", "pip", "install", "--python", python, *requirements]
+    return run_with_progress(title, ROOT / "build" / "log" / f"uv-{group}.txt", command) == 0
+
+
 def main() -> None:
     """Makes the environment and installs one group into it."""
     if len(sys.argv) != 2:
@@ -109,8 +143,11 @@ def main() -> None:
     if separate is not None:
         options += ["--target", str(separate)]
     title = f"Installing into {(separate or VENV).relative_to(ROOT)} what '{group}' needs: {', '.join(wanted)}"
-    pip = [str(VENV / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "--no-input", "install"]
-    code = run_with_progress(title, ROOT / "build" / "log" / f"pip-{group}.txt", [*pip, *options, *wanted])
+    pip = [str(VENV / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "--no-input"]
+    if group in LARGE_GROUPS and install_with_uv(group, title, pip, wanted):
+        return
+    pip_log = ROOT / "build" / "log" / f"pip-{group}.txt"
+    code = run_with_progress(title, pip_log, [*pip, "install", *options, *wanted])
     if code != 0:
         exit_with_error(
             "pip could not install these packages (see above). It needs an index: the internet, or PIP_INDEX_URL."

@@ -90,6 +90,6 @@ def test_mirror_of_partitions_of_one_drive_is_reported(second: str, count: int) 
         "   0  259  1  0  active sync   /dev/nvme0n1p1\n"
         f"   1  259  2  1  active sync   /dev/{second}\n"
     )
-    faults = check_outputs({"lsblk": json.dumps(lsblk), "detail": detail}).faults
-    faults = [fault for fault in faults if fault.kind == "one disk twice in a mirror"]
+    outputs = {"lsblk": json.dumps(lsblk), "detail": detail}
+    faults = [fault for fault in check_outputs(outputs).faults if fault.kind == "one disk twice in a mirror"]
     assert [(fault.location, fault.problem) for fault in faults] == [("md0", "several members are on nvme0n1")] * count

@@ -30,7 +30,7 @@ TEMPORARY_ADDRESS = "temporary address"
 _FEW_PACKETS = 32
 _FEW_GSO_BYTES = 16384
 _FEW_GSO_SEGMENTS = 8
-_LIMITING_QUEUES = ("netem", "tbf", "noop")
+_LIMITING_QUEUES = ("netem", "tbf", "htb", "hfsc", "cbq", "blackhole", "noop")
 _NARROW_SCOPES = ("host", "link")
 # The highest bit of a partition key of InfiniBand.
 _FULL_MEMBER = 0x8000

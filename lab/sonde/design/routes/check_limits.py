@@ -81,7 +81,8 @@ def find_connection_limits(host_view: HostView, settings: Mapping[str, str]) -> 
             f"all connections together get {pages[2] * 4} KiB (it counts pages of 4 KiB)",
             "leave it to the kernel, which derives it from memory",
         )  # fmt: skip
-    yield from find_port_range_faults(settings)
+    daemons = {(service.name, service.port) for service in host_view.fabric.services if service.name == "GPFS"}
+    yield from find_port_range_faults(settings, daemons)
     yield from find_setting_rule_faults(settings, "host", host_view.fabric.version, [host_view.host_class.device])
     yield from _check_tracked_connections(settings, _FEW_CONNECTIONS_OF_HOST)
     yield from _check_debug_messages(settings)

@@ -70,6 +70,8 @@ _GLOBAL_RULES = (
 
 
 _NO_HEALTH_CHECK_COST = "LNet does not ask gateways whether they are alive, and sends to dead ones"
+# Options that state the networks, of which LNet accepts one (lnet/lnet/api-ni.c, lnet_get_networks).
+_NETWORK_OPTIONS = ("networks", "ip2nets")
 _MODULE_RULES = (
     LnetRule("live_router_check_interval", _NO_HEALTH_CHECK_COST, least=1, default=60),
     LnetRule(
@@ -88,7 +90,10 @@ _RELATIONS = {
 
 
 def find_tunable_faults(
-    host_tables: HostTables, other_tables: HostTables | None, gateways: Collection[str], normalize: Callable[[str], str]
+    host_tables: HostTables,
+    other_tables: HostTables | None,
+    gateways: Collection[str],
+    normalize: Callable[[str], str],
 ) -> Iterator[RouteFault | CheckedItem]:
     """Faults of the tunables of NIs, of LNet as a whole, of the buffers of a router and of the peers that are gateways.
     `normalize` gives NIDs one spelling."""
@@ -168,6 +173,16 @@ def _check_module_options(options: Mapping[tuple[str, str, str], str]) -> Iterat
     values: dict[tuple[str, str], dict[str, str]] = {}
     for (file, module, name), value in options.items():
         values.setdefault((file, module), {})[name] = value
+    files = {name: file for (file, module, name) in options if module == "lnet" and name in _NETWORK_OPTIONS}
+    if files:
+        yield CheckedItem("the networks of LNet in options of its module", ", ".join(files.values()))
+    if len(files) == len(_NETWORK_OPTIONS):
+        yield RouteFault(
+            "LNet does not start", ", ".join(dict.fromkeys(files.values())),
+            "the options of lnet have both networks and ip2nets: LNet takes one of them and does not start with both"
+            ' ("Please specify EITHER \'networks\' or \'ip2nets\' but not both at once")',
+            "remove one of the two options",
+        )  # fmt: skip
     for (file, module), value_by_name in values.items():
         rules = _MODULE_RULES if module == "lnet" else _INTERFACE_RULES
         yield from _check_tunable_rules(f"module {module}", file, value_by_name, rules, f"options {module} in {file}")

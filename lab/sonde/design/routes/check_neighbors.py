@@ -17,6 +17,7 @@ from sonde.model.units import format_count_with_noun
 FIXED_NEIGHBOR = "fixed neighbor"
 WRONG_LINK_ADDRESS = "wrong link address"
 UNANSWERED_STATES = ("failed", "incomplete")
+_ANSWERED_STATES = ("reachable", "stale", "delay", "probe")
 _FIXED_STATES = ("permanent", "noarp")
 # How many fixed entries are written out.
 _MAX_LISTED_ENTRIES = 3
@@ -54,6 +55,25 @@ def find_gateway_faults(host_view: HostView, host_tables: HostTables) -> Iterato
     displaced = [each for each in entries if each.device not in ("", *devices, *explained)]
     yield from _describe_wrong_devices(displaced, names, host_view.own_side.network, host_view.host_class.device)
     yield from _find_shared_link_addresses(entries, names, host_tables, "routers")
+    yield from _find_neighbors_that_do_not_forward(entries, names)
+
+
+def _find_neighbors_that_do_not_forward(
+    entries: Sequence[ObservedNeighbor], names: Mapping[str, str]
+) -> Iterator[RouteFault]:
+    """Routers of IPv6 whose advertisements of their link address do not call them routers, where others do."""
+    answering = [each for each in entries if ":" in each.address and each.state in _ANSWERED_STATES]
+    forwarding = [each for each in answering if each.is_router]
+    for neighbor in answering:
+        if not neighbor.is_router and len(forwarding) > len(answering) / 2:
+            yield RouteFault(
+                "router does not forward", neighbor.address,
+                f"{names[neighbor.address]} ({neighbor.address}) answers without the router flag, which"
+                f" {len(forwarding)} of {len(answering)} routers of the plan set: it does not forward IPv6 on that"
+                " interface",
+                f"on {names[neighbor.address]}: sysctl net.ipv6.conf.all.forwarding and that of its interface must be"
+                " 1",
+            )  # fmt: skip
 
 
 def find_neighbor_faults_of_router(

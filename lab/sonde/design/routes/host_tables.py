@@ -95,6 +95,7 @@ class ObservedNeighbor:
     device: str
     link_address: str
     state: str
+    is_router: bool = False  # it has said by IPv6 that it forwards packets
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,9 @@ def parse_neighbor_line(tokens: Sequence[str]) -> ObservedNeighbor:
     """A line of `ip neigh`: 10.1.0.1 dev eth0 lladdr 52:54:00:12:34:56 STALE."""
     link_address = tokens[tokens.index("lladdr") + 1] if "lladdr" in tokens[:-1] else ""
     address = tokens[1] if tokens[0] in ("neigh", "neighbor") else tokens[0]
-    return ObservedNeighbor(address, tokens[tokens.index("dev") + 1], link_address, tokens[-1].lower())
+    return ObservedNeighbor(
+        address, tokens[tokens.index("dev") + 1], link_address, tokens[-1].lower(), "router" in tokens
+    )
 
 
 def parse_route_line(tokens: Sequence[str], output_origin: str, ip_version: int | None) -> ObservedRoute | None:

@@ -273,7 +273,9 @@ def _parse_rule(json_row: Mapping[str, Any], output_origin: str) -> ObservedRule
 def _parse_neighbor(json_row: Mapping[str, Any]) -> ObservedNeighbor:
     states = json_row["state"]
     state = str(states[0] if isinstance(states, list) and states else states).lower()
-    return ObservedNeighbor(str(json_row["dst"]), str(json_row.get("dev", "")), str(json_row.get("lladdr", "")), state)
+    return ObservedNeighbor(
+        str(json_row["dst"]), str(json_row.get("dev", "")), str(json_row.get("lladdr", "")), state, "router" in json_row
+    )
 
 
 def _parse_route(json_row: Mapping[str, Any], output_origin: str) -> ObservedRoute | None:

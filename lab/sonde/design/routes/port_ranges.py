@@ -8,7 +8,7 @@ clients: Linux include/linux/sunrpc/xprtsock.h (RPC_DEF_MIN_RESVPORT, RPC_DEF_MA
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.faults import RouteFault
@@ -32,8 +32,11 @@ _FIRST_USER_PORT = 1024
 _STORAGE_PORTS = (("LNet", 988, 988), ("NFS clients", *_NFS_PORTS))
 
 
-def find_port_range_faults(settings: Mapping[str, str]) -> Iterator[RouteFault | CheckedItem]:
-    """Too few ports for the connections of a host, and ranges that take or open ports of storage services."""
+def find_port_range_faults(
+    settings: Mapping[str, str], service_ports: Collection[tuple[str, int]] = ()
+) -> Iterator[RouteFault | CheckedItem]:
+    """Too few ports for the connections of a host, and ranges that take or open ports of storage services.
+    `service_ports` are those that daemons of this host open, by the service."""
     ports = [int(text) for text in settings.get(_PORT_RANGE_SETTING, "").split() if text.isdigit()]
     reserved = list(_parse_port_ranges(settings.get(_RESERVED_PORTS_SETTING, "")))
     if len(ports) == 2 and ports[1] <= _LAST_PORT:
@@ -49,13 +52,14 @@ def find_port_range_faults(settings: Mapping[str, str]) -> Iterator[RouteFault |
                 " their hashes use few routers",
                 "set it to 32768 60999" if setting == _PORT_RANGE_SETTING else "reserve only the ports of services",
             )  # fmt: skip
-        services = [service for service, begin, end in _STORAGE_PORTS
+        storage_ports = (*_STORAGE_PORTS, *((name, port, port) for name, port in service_ports if port > _NFS_PORTS[1]))
+        services = [service for service, begin, end in storage_ports
                  if not _covers_ports(reserved, max(first, begin), min(last, end))]  # fmt: skip
         if services:
             yield RouteFault(
                 "ports of storage taken", f"{_PORT_RANGE_SETTING} = {settings[_PORT_RANGE_SETTING]}",
                 f"connections of any program may take ports from {first} on, also those of {' and '.join(services)}"
-                f" ({', '.join(_format_ports(begin, end) for name, begin, end in _STORAGE_PORTS if name in services)}):"
+                f" ({', '.join(_format_ports(begin, end) for name, begin, end in storage_ports if name in services)}):"
                 " then the service cannot start or connect",
                 f"set it to 32768 60999, or name those ports in {_RESERVED_PORTS_SETTING}",
             )  # fmt: skip

@@ -85,6 +85,15 @@ def test_release_page_lists_every_recipe() -> None:
     assert [name for name in folders if f"`{name}/" not in page] == []
 
 
+def test_changelog_links_pages_in_every_area() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    areas = re.split(r"(?m)^### ", text)[1:]
+    links = [re.findall(r"\]\((docs/[^)#]+)", area) for area in areas]
+    assert len(areas) >= 4
+    assert [area.splitlines()[0] for area, pages in zip(areas, links, strict=True) if not pages] == []
+    assert [page for pages in links for page in pages if not (ROOT / page).is_file()] == []
+
+
 def test_shipped_text_installs_no_package_of_another_project() -> None:
     """On PyPI the name sonde belongs to another project."""
     by_name = re.compile(r"""\b(?:install|inject)\b[^\n`]*[\s'"]sonde(?:\[\w|['"`)\s.]*$)|: sonde\[""", re.MULTILINE)

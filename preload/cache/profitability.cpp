@@ -13,9 +13,6 @@ constexpr std::uint32_t max_unused_quarters = 1;  ///< more than a quarter of wh
 constexpr std::uint32_t read_ahead_pause_calls = 256;
 constexpr std::uint32_t window_calls = 256;
 constexpr std::uint32_t window_calls_after_suspension = 64;  ///< for another look
-// Storage that answers faster than this answers from memory: then a copy in between costs about what a call costs for
-// 8 KiB, pieces should stay in the processor's cache, and a thread that reads ahead only takes time from the program.
-constexpr std::uint64_t memory_bytes_per_us = 1500;  ///< bytes per microsecond
 constexpr std::uint64_t min_measured_bytes = 4U << 10U;
 constexpr std::uint64_t max_small_call_bytes = 64U << 10U;
 constexpr std::uint32_t min_measured_transfers =

@@ -16,7 +16,6 @@ namespace {
 
 constexpr std::uint32_t min_calls_of_stream = 2;  ///< in a row, before whole pages are loaded ahead
 constexpr std::uint32_t min_equal_steps_of_stream = 3;
-constexpr std::int64_t min_bypass_bytes_in_memory = 8U << 10U;
 constexpr std::uint32_t max_rate_probes = 4;  ///< the first transfer may be slow for unrelated reasons
 constexpr std::uint64_t max_load_bytes_in_memory = 128U << 10U;
 

@@ -220,7 +220,7 @@ void record_watched_call(const CallResult& answer, std::int64_t result, std::uin
         direction.storage_ns += ns;
         record_call_time(*file, bytes, ns);
         static_cast<void>(follow_stream(description->stream, start, start + result, file->pages.page_size));
-        file->watch.add(writes, start, result);
+        file->watch.add(writes, start, result, ns);
         description->offset = answer.offset == current_offset ? start + result : description->offset;
         if (file->watch.calls() >= watched_calls) {
             end_watch(*file);

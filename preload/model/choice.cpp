@@ -26,17 +26,27 @@ std::uint64_t has_short_strides(const AccessWatch& watch) noexcept {
     return calls;
 }
 
+/// Returns whether storage answers large calls from memory, where each of them costs about what a copy costs.
+bool has_large_calls_from_memory(const AccessWatch::WatchedDirection& side) noexcept {
+    return side.bytes >= side.calls * static_cast<std::uint64_t>(min_bypass_bytes_in_memory) && side.ns > 0 &&
+           side.new_bytes * 1000 > side.ns * memory_bytes_per_us;
+}
+
 }  // namespace
 
-void AccessWatch::add(bool writes, std::int64_t begin, std::int64_t bytes) noexcept {
+void AccessWatch::add(bool writes, std::int64_t begin, std::int64_t bytes, std::uint64_t ns) noexcept {
     WatchedDirection& side = writes ? write : read;
+    std::int64_t overlap = 0;
     if (calls() > 0) {
+        overlap = std::max<std::int64_t>(std::min(begin + bytes, last_end) - std::max(begin, last_begin), 0);
         side.consecutive += begin == last_end ? 1 : 0;
         switches += writes != last_writes ? 1 : 0;
         strides.add(begin - last_begin);
     }
     ++side.calls;
     side.bytes += static_cast<std::uint64_t>(bytes);
+    side.new_bytes += static_cast<std::uint64_t>(bytes - overlap);
+    side.ns += ns;
     last_begin = begin;
     last_end = begin + bytes;
     last_writes = writes;
@@ -53,6 +63,8 @@ BufferChoice choose_settings(const AccessWatch& watch, std::uint64_t block) noex
         choice.reason = "it has too few calls to be worth a buffer";
     } else if (busier_direction.bytes >= busier_direction.calls * small_file_bytes) {
         choice.reason = "its calls are large already";
+    } else if (has_large_calls_from_memory(busier_direction)) {
+        choice.reason = "storage answers its calls from memory, as quickly as a buffer would";
     } else if (std::max(follow_stream, near) * 2 <= calls) {
         choice.reason = "its calls neither follow each other nor keep a short distance";
     } else {
@@ -61,7 +73,7 @@ BufferChoice choose_settings(const AccessWatch& watch, std::uint64_t block) noex
             follow_stream >= near ? "its small calls follow each other" : "its small calls keep a short distance";
         std::uint64_t page = min_page_bytes;
         while (page < largest_page &&
-               (page * busier_direction.calls < min_records_per_page * busier_direction.bytes || page < block)) {
+               (page * busier_direction.calls < min_records_per_page * busier_direction.new_bytes || page < block)) {
             page *= 2;
         }
         choice.page_size = static_cast<std::uint32_t>(page);

@@ -18,12 +18,19 @@ inline constexpr std::uint32_t watched_calls = 200;
 inline constexpr std::uint32_t min_page_bytes = 1U << 20U;
 inline constexpr std::uint32_t max_pages_chosen = 16;
 
+// Storage that answers faster than this answers from memory: then a copy in between costs about what a call costs for
+// 8 KiB, pieces should stay in the processor's cache, and a thread that reads ahead only takes time from the program.
+inline constexpr std::uint64_t memory_bytes_per_us = 1500;  ///< bytes per microsecond
+inline constexpr std::int64_t min_bypass_bytes_in_memory = 8U << 10U;
+
 /// Access counts of one file over all its descriptors, from which its settings are chosen.
 struct AccessWatch {
     struct WatchedDirection {
         std::uint32_t calls = 0;
         std::uint32_t consecutive = 0;  ///< began where the call before ended
         std::uint64_t bytes = 0;
+        std::uint64_t new_bytes = 0;  ///< without those that overlap with the call before
+        std::uint64_t ns = 0;         ///< in the calls
     };
     WatchedDirection read, write;
     std::uint32_t switches = 0;  ///< from reading to writing or back
@@ -31,7 +38,7 @@ struct AccessWatch {
     bool last_writes = false;
     system::FrequentValues strides;  ///< distances of the beginnings of two calls
 
-    void add(bool writes, std::int64_t begin, std::int64_t bytes) noexcept;
+    void add(bool writes, std::int64_t begin, std::int64_t bytes, std::uint64_t ns) noexcept;
     std::uint32_t calls() const noexcept { return read.calls + write.calls; }
 };
 

@@ -129,8 +129,9 @@ def _count_calls_with_short_constant_stride(file: TracedFile) -> int:
 
 
 def _choose_page_bytes(transfers: TransferCounters, file: TracedFile) -> int:
-    """A power of two with room for at least 64 of its records, and no less than what the file system calls best."""
-    wanted = max(64 * _compute_mean_transfer_bytes(transfers), file.block_bytes, 1)
+    """A power of two with room for what at least 64 calls do not share with the call before, and no less than what
+    the file system calls best."""
+    wanted = max(64 * count_new_bytes(file, transfers) / max(1, transfers.calls), file.block_bytes, 1)
     page = _MIN_PAGE_BYTES
     while page < wanted and page < _MAX_PAGE_BYTES:
         page *= 2

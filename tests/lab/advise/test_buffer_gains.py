@@ -130,7 +130,7 @@ def test_large_calls_from_memory_bypass_the_buffer() -> None:
         (100_000, 1.6e9, 100_000, None),
         (8_192, 1.6e9, 8_192, None),
         (8_191, 1.6e9, 8_191, 1 << 20),
-        (100_000, 1.6e9, -8_000, 8 << 20),  # most of these bytes were just read
+        (100_000, 1.6e9, -8_000, 1 << 20),  # most of these bytes were just read: pages of 64 times 8,000
     ],
 )
 def test_large_calls_from_memory_get_no_entry(size: int, rate: float, stride: int, page_bytes: int | None) -> None:

@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include <random>
+#include <string>
 
 using namespace under_test;
 using buffer::AccessWatch;
@@ -37,41 +38,66 @@ void check(const BufferChoice& got, std::uint32_t page_size, std::uint32_t pages
 }  // namespace
 
 TEST_CASE("streams_get_pages_of_64_records_and_read_ahead") {
-    check(choose_settings_after([](int i, AccessWatch& watch) { watch.add(true, i * 1000, 1000); }), MiB, 4, 0);
-    check(choose_settings_after([](int i, AccessWatch& watch) { watch.add(false, i * 1000, 1000); }), MiB, 4, 2);
-    check(choose_settings_after([](int i, AccessWatch& watch) { watch.add(true, i * 100000, 100000); }), 8 * MiB, 4, 0);
-    check(choose_settings_after([](int i, AccessWatch& watch) { watch.add(true, i * 1000000, 1000000); }), 16 * MiB, 4,
+    check(choose_settings_after([](int i, AccessWatch& watch) { watch.add(true, i * 1000, 1000, 0); }), MiB, 4, 0);
+    check(choose_settings_after([](int i, AccessWatch& watch) { watch.add(false, i * 1000, 1000, 0); }), MiB, 4, 2);
+    check(choose_settings_after([](int i, AccessWatch& watch) { watch.add(true, i * 100000, 100000, 0); }), 8 * MiB, 4,
           0);
-    check(choose_settings_after([](int i, AccessWatch& watch) { watch.add(true, i * 1000, 1000); }, 4 << 20), 4 * MiB,
+    check(choose_settings_after([](int i, AccessWatch& watch) { watch.add(true, i * 1000000, 1000000, 0); }), 16 * MiB,
           4, 0);
+    check(choose_settings_after([](int i, AccessWatch& watch) { watch.add(true, i * 1000, 1000, 0); }, 4 << 20),
+          4 * MiB, 4, 0);
 }
 
 TEST_CASE("backward_and_strided_access_gets_more_pages") {
-    check(choose_settings_after([](int i, AccessWatch& watch) { watch.add(false, (1000 - i) * 8000LL, 8000); }), MiB,
+    check(choose_settings_after([](int i, AccessWatch& watch) { watch.add(false, (1000 - i) * 8000LL, 8000, 0); }), MiB,
           16, 2);
-    check(choose_settings_after([](int i, AccessWatch& watch) { watch.add(false, i * 5000LL, 1000); }), MiB, 16, 2);
-    check(choose_settings_after([](int i, AccessWatch& watch) { watch.add(true, i * 65536LL, 1000); }), MiB, 16, 0);
+    check(choose_settings_after([](int i, AccessWatch& watch) { watch.add(false, i * 5000LL, 1000, 0); }), MiB, 16, 2);
+    check(choose_settings_after([](int i, AccessWatch& watch) { watch.add(true, i * 65536LL, 1000, 0); }), MiB, 16, 0);
     // Four calls here, four calls there.
     check(choose_settings_after(
-              [](int i, AccessWatch& watch) { watch.add(true, i / 4 % 2 * 100 * MiB + i * 1000LL, 1000); }),
+              [](int i, AccessWatch& watch) { watch.add(true, i / 4 % 2 * 100 * MiB + i * 1000LL, 1000, 0); }),
           MiB, 16, 0);
     // Reads and writes in turn, each where the previous one ended.
-    check(choose_settings_after([](int i, AccessWatch& watch) { watch.add(i % 2 == 0, i * 1000LL, 1000); }), MiB, 16,
+    check(choose_settings_after([](int i, AccessWatch& watch) { watch.add(i % 2 == 0, i * 1000LL, 1000, 0); }), MiB, 16,
           2);
+}
+
+TEST_CASE("overlapping_calls_get_pages_of_64_new_parts") {
+    check(choose_settings_after([](int i, AccessWatch& watch) { watch.add(false, (1000 - i) * 8000LL, 131072, 0); }),
+          MiB, 16, 2);
+    check(choose_settings_after([](int i, AccessWatch& watch) { watch.add(false, i * 64000LL, 131072, 0); }), 4 * MiB,
+          16, 2);
+}
+
+TEST_CASE("large_calls_from_memory_choose_nothing") {
+    const auto choose_stream = [](int bytes, std::uint64_t ns) {
+        return choose_settings_after(
+            [&](int i, AccessWatch& watch) { watch.add(false, static_cast<std::int64_t>(i) * bytes, bytes, ns); });
+    };
+    CHECK_FALSE(choose_stream(10000, 2500).is_profitable);  // 4 GB/s
+    CHECK(std::string(choose_stream(10000, 2500).reason).find("from memory") != std::string::npos);
+    CHECK(choose_stream(10000, 10000).is_profitable);  // 1 GB/s
+    CHECK(choose_stream(8191, 2000).is_profitable);
+    // 131,072 bytes in 8 microseconds, of which 8,000 are new: 1 GB/s
+    CHECK(choose_settings_after([](int i, AccessWatch& watch) {
+              watch.add(false, (1000 - i) * 8000LL, 131072, 8000);
+          }).is_profitable);
 }
 
 TEST_CASE("scattered_large_distant_or_few_calls_choose_nothing") {
     std::mt19937 random(4);
     CHECK_FALSE(choose_settings_after([&](int, AccessWatch& watch) {
-                    watch.add(false, random() % 100000 * 1000LL, 1000);
+                    watch.add(false, random() % 100000 * 1000LL, 1000, 0);
                 }).is_profitable);
-    CHECK_FALSE(choose_settings_after([](int i, AccessWatch& watch) { watch.add(false, i * MiB, MiB); }).is_profitable);
     CHECK_FALSE(
-        choose_settings_after([](int i, AccessWatch& watch) { watch.add(false, i * 65537LL, 1000); }).is_profitable);
-    CHECK_FALSE(choose_settings_after([](int i, AccessWatch& watch) { watch.add(false, i * 1000LL, 1000); }, 4096, 199)
-                    .is_profitable);
+        choose_settings_after([](int i, AccessWatch& watch) { watch.add(false, i * MiB, MiB, 0); }).is_profitable);
+    CHECK_FALSE(
+        choose_settings_after([](int i, AccessWatch& watch) { watch.add(false, i * 65537LL, 1000, 0); }).is_profitable);
+    CHECK_FALSE(
+        choose_settings_after([](int i, AccessWatch& watch) { watch.add(false, i * 1000LL, 1000, 0); }, 4096, 199)
+            .is_profitable);
     CHECK_FALSE(choose_settings_after([](int i, AccessWatch& watch) {
-                    watch.add(false, i / 2 * 10 * MiB + i * 1000LL, 1000);
+                    watch.add(false, i / 2 * 10 * MiB + i * 1000LL, 1000, 0);
                 }).is_profitable);
 }
 
@@ -137,20 +163,25 @@ namespace {
 /// 200 reads of 1,000 bytes, each behind the one before.
 AccessWatch stream_of_reads() {
     AccessWatch watch;
-    watch.read = {.calls = 200, .consecutive = 199, .bytes = 200'000};
+    watch.read = {.calls = 200, .consecutive = 199, .bytes = 200'000, .new_bytes = 200'000};
     return watch;
+}
+
+/// No byte was in the call before, too.
+void set_bytes(AccessWatch::WatchedDirection& direction, std::uint64_t bytes) {
+    direction.bytes = direction.new_bytes = bytes;
 }
 
 }  // namespace
 
 TEST_CASE("watch_counts_each_call_and_first_follows_nothing") {
     AccessWatch watch;
-    watch.add(true, 0, 100);
+    watch.add(true, 0, 100, 0);
     CHECK(watch.write.consecutive == 0);
-    watch.add(true, 100, 50);
-    watch.add(false, 150, 10);
-    watch.add(false, 0, 10);
-    watch.add(true, 10, 10);
+    watch.add(true, 100, 50, 0);
+    watch.add(false, 150, 10, 0);
+    watch.add(false, 0, 10, 0);
+    watch.add(true, 10, 10, 0);
     CHECK(watch.write.calls == 3);
     CHECK(watch.write.bytes == 160);
     CHECK(watch.write.consecutive == 2);
@@ -180,16 +211,20 @@ TEST_CASE("each rule of the choice turns at its number") {
     check(choice([](AccessWatch& watch) { watch.switches = 24; }), MiB, 4, 2);
     check(choice([](AccessWatch& watch) { watch.switches = 25; }), MiB, 16, 2);
     // A page has 64 records, at most 16 MiB, and at least the preferred transfer size of the file system.
-    check(choice([](AccessWatch& watch) { watch.read.bytes = 200 * 16'384; }), MiB, 4, 2);
-    check(choice([](AccessWatch& watch) { watch.read.bytes = 200 * 16'384 + 1; }), 2 * MiB, 4, 2);
-    check(choice([](AccessWatch& watch) { watch.read.bytes = 200 * 300'000; }), 16 * MiB, 4, 2);
+    check(choice([](AccessWatch& watch) { set_bytes(watch.read, 200 * 16'384); }), MiB, 4, 2);
+    check(choice([](AccessWatch& watch) { set_bytes(watch.read, 200 * 16'384 + 1); }), 2 * MiB, 4, 2);
+    check(choice([](AccessWatch& watch) { set_bytes(watch.read, 200 * 300'000); }), 16 * MiB, 4, 2);
     check(choice([](AccessWatch&) {}, MiB), MiB, 4, 2);
     check(choice([](AccessWatch&) {}, MiB + 1), 2 * MiB, 4, 2);
     check(choice([](AccessWatch&) {}, 1ULL << 40U), 16 * MiB, 4, 2);
     // The direction with more calls counts; sequential reads get read-ahead.
-    check(choice([](AccessWatch& watch) { watch.write = {.calls = 200, .consecutive = 199, .bytes = 200 * 100'000}; }),
+    check(choice([](AccessWatch& watch) {
+              watch.write = {.calls = 200, .consecutive = 199, .bytes = 200 * 100'000, .new_bytes = 200 * 100'000};
+          }),
           MiB, 4, 2);
-    check(choice([](AccessWatch& watch) { watch.write = {.calls = 201, .consecutive = 199, .bytes = 201 * 100'000}; }),
+    check(choice([](AccessWatch& watch) {
+              watch.write = {.calls = 201, .consecutive = 199, .bytes = 201 * 100'000, .new_bytes = 201 * 100'000};
+          }),
           8 * MiB, 4, 2);
     const auto written = [](std::uint32_t reads, std::uint32_t follow_stream) {
         AccessWatch watch;

@@ -215,7 +215,8 @@ def find_rule_faults(host_views: Sequence[HostView], host_tables: HostTables) ->
                 f"the rule leads into table {rule.table}, which has no route", "fill the table, or remove the rule",
             )  # fmt: skip
         table_routes = [route for route in host_tables.routes or () if route.table == rule.table]
-        if not table_routes or do_routes_lead_into_fabric(host_views, table_routes):
+        is_unused = not table_routes and (used_tables is not None or _does_rule_concern_fabric(host_views, rule))
+        if is_unused or do_routes_lead_into_fabric(host_views, table_routes):
             yield from _check_rule_source(host_views, rule)
         if rule.preference is not None and rule.preference > MAIN_PREFERENCE:
             yield RouteFault(

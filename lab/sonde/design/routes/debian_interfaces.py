@@ -21,7 +21,9 @@ from sonde.design.routes.interface_profile import InterfaceProfile
 from sonde.design.routes.ip_lines import parse_route_line, parse_rule_line
 
 MANAGER = "ifupdown"
-_STANZA_PATTERN = re.compile(r"^\s*iface\s+\S+\s+(?:inet|inet6)\s+\w+", re.MULTILINE)
+_STANZA_PATTERN = re.compile(
+    r"^\s*(?:iface\s+\S+\s+(?:inet|inet6)\s+\w+|source(?:-directory)?\s+/?\S*interfaces)", re.MULTILINE
+)
 _HEADS = ("iface", "auto", "mapping", "source", "source-directory", "rename", "no-auto-down", "no-scripts")
 _COMMANDS = ("up", "post-up", "pre-up")
 _PROGRAMS = ("ip", "/sbin/ip", "/usr/sbin/ip", "/bin/ip")

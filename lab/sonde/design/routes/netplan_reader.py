@@ -69,6 +69,12 @@ class _Definition:
         return f"{self.file_name}, line {self.lines.get(path, 1)} ({'.'.join(path)})"
 
 
+def get_netplan_order(tables: HostTables) -> str:
+    """The key that sorts files of netplan by name, as netplan reads them; "" for other files, which keep their
+    order."""
+    return next((each.origin for each in tables.interface_profiles if each.manager == MANAGER), "")
+
+
 def is_netplan_file(file_text: str) -> bool:
     """Whether a text has the member `network` of netplan's files."""
     return _NETPLAN_PATTERN.search(file_text) is not None
@@ -85,7 +91,7 @@ def parse_netplan_file(file_text: str, file_name: str) -> HostTables:
         raise UserError(f"{file_name} is not YAML: {' '.join(str(reason).split())}.") from None
     document = _convert_node(node, (), lines) if node is not None else {}
     network = document.get("network") if isinstance(document, dict) else None
-    if not isinstance(network, dict) or not {*network} & {*_KINDS}:
+    if not isinstance(network, dict) or "config" in network:  # of version 1
         raise UserError(
             f"{file_name} has no interface of netplan (version 2: ethernets, bonds, vlans); give files of /etc/netplan."
         )

@@ -7,15 +7,38 @@ Source: sysctl.d(5): files of one name in several folders, the one in /etc repla
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
+
+from sonde.design.routes.inactive_profile import InactiveProfile
 
 Tables = TypeVar("Tables")
 # /etc/sysctl.conf is this one in /etc/sysctl.d.
 _ORDER = {"sysctl.conf": "99-sysctl.conf"}
 # Folders above sysctl.d, the strongest last.
 _FOLDERS = ("lib", "run", "etc")
+# A setting and its value without the sign between them.
+_SKIPPED_PATTERN = re.compile(r"\s*((?:net|vm|kernel|fs|sunrpc|dev)[./][\w./-]+)(?:\s*:\s*|\s+)([^=]*)")
+
+
+@dataclass(frozen=True)
+class SkippedLine:
+    """A line that sysctl does not understand, and the finding about it."""
+
+    line: str
+    profile: InactiveProfile
+
+
+def list_skipped_lines(file_lines: Sequence[str], file_name: str) -> Iterator[SkippedLine]:
+    """The lines that have the name of a setting and no "="."""
+    for line in file_lines:
+        if match := _SKIPPED_PATTERN.fullmatch(line):
+            effect = "sysctl does not understand a line without = and skips it: the old value stays"
+            profile = InactiveProfile(file_name, line.strip(), effect, f"write {match[1]} = {match[2].strip()}")
+            yield SkippedLine(line, profile)
 
 
 def sort_sysctl_files(tables_by_file: Iterable[tuple[Path, Tables]]) -> list[Tables]:

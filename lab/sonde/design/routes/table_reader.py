@@ -45,12 +45,13 @@ from sonde.design.routes.interface_profile_files import add_interface_profile
 from sonde.design.routes.ip_lines import find_next_hop_types, parse_neighbor_line, parse_route_line, parse_rule_line
 from sonde.design.routes.iptables_rules import is_firewall_output, parse_firewall_output
 from sonde.design.routes.json_tables import parse_json_tables
+from sonde.design.routes.netplan_reader import get_netplan_order
 from sonde.design.routes.nft_rules import is_nft_output, parse_nft_output
 from sonde.design.routes.output_texts import split_outputs, split_shell_words
 from sonde.design.routes.security_policies import is_policy_listing, parse_policy_listing
 from sonde.design.routes.setting_names import is_device_split, parse_setting_name
 from sonde.design.routes.suse_routes import is_suse_route_file, parse_suse_routes
-from sonde.design.routes.sysctl_files import sort_sysctl_files
+from sonde.design.routes.sysctl_files import list_skipped_lines, sort_sysctl_files
 from sonde.design.routes.unread_files import describe_unread_kind
 from sonde.model.errors import UserError
 from sonde.model.file_text import MAX_OUTPUT_BYTES, read_limited_text
@@ -131,6 +132,7 @@ def read_host_sources(table_files: Iterable[Path], required_files: Collection[Pa
     (configured if any(tables.has_lnet for tables in live) else live).extend(lnet_files)
     ordered_assignments = sort_sysctl_files(assignments)
     others.append(HostTables(unread_files=unread))
+    configured.sort(key=get_netplan_order)
     if not live:
         return HostSources(_merge_all([*configured, *ordered_assignments, *others]))
     has_sysctl_output = any(tables.settings is not None for tables in live)
@@ -257,10 +259,12 @@ def _parse_tables_by_kind(table_text: str, file_name: str) -> HostTables:
         return HostTables(security_policies=parse_policy_listing(table_text, file_name))
     if re.search(r"^(# )?CONFIG_\w+", table_text, re.MULTILINE):
         return HostTables(options=_parse_kernel_options(table_text))
-    if _SYSCTL_FILE_PATTERN.search(stripped) and all(
-        _SYSCTL_LINE_PATTERN.match(line) for line in stripped.splitlines() if _has_content(line)
-    ):
-        return _make_setting_tables(line.partition("=") for line in stripped.splitlines() if _has_content(line))
+    if _SYSCTL_FILE_PATTERN.search(stripped):
+        lines = [line for line in stripped.splitlines() if _has_content(line)]
+        skipped = tuple(list_skipped_lines(lines, file_name))
+        if all(_SYSCTL_LINE_PATTERN.match(line) for line in lines if line not in [each.line for each in skipped]):
+            assignments = (line.partition("=") for line in lines if _SYSCTL_LINE_PATTERN.match(line))
+            return replace(_make_setting_tables(assignments), inactive_profiles=tuple(each.profile for each in skipped))
     if re.search(r"^\d+: \S+: <[A-Z,_\d-]*>", table_text, re.MULTILINE):
         return parse_address_output(table_text)
     return _parse_ip_lines(table_text, file_name)

@@ -196,3 +196,27 @@ def test_routes_of_wicked_are_read(name: str, text: str) -> None:
     routes = [(route.destination, route.hops[0].via, route.hops[0].device) for route in tables.routes or ()]
     assert routes == [("10.150.0.0/16", "10.160.15.1", "bond0"), ("fd00:150::/64", "fd00:160::f001", "bond0")]
     assert tables.formats == ("wicked",)
+
+
+def test_line_of_sysctl_without_a_sign_is_reported(tmp_path: Path) -> None:
+    text = "# site\nnet.ipv4.fib_multipath_hash_policy 1\nnet.ipv4.fib_multipath_use_neigh = 1\n"
+    assert check_server(tmp_path, {"90-a.conf": text}) == [
+        ("not applied at the start", "write net.ipv4.fib_multipath_hash_policy = 1")
+    ]
+
+
+@pytest.mark.parametrize(("name", "text"), [
+    ("10-mgmt.network", "[Match]\nName=mgmt\n\n[Network]\nAddress=192.168.9.7/24\n\n[Route]\nGateway=192.168.9.1\n"
+     "Table=200\n\n[RoutingPolicyRule]\nFrom=192.168.9.7\nTable=200\nPriority=500\n"),
+    ("interfaces", "source /etc/network/interfaces.d/*\n"),
+    ("01-network-manager-all.yaml", "network:\n  version: 2\n  renderer: NetworkManager\n"),
+])  # fmt: skip
+def test_file_of_another_network_is_no_fault(tmp_path: Path, name: str, text: str) -> None:
+    assert check_server(tmp_path, {name: text}) == []
+
+
+@pytest.mark.parametrize(("mtus", "kinds"), [(("1500", "9000"), []), (("9000", "1500"), ["MTU mismatch"])])
+def test_last_file_of_netplan_by_name_decides(tmp_path: Path, mtus: tuple[str, str], kinds: list[str]) -> None:
+    text = "network:\n  bonds:\n    bond0:\n      mtu: {}\n"
+    files = {"60-b.yaml": text.format(mtus[1]), "50-a.yaml": text.format(mtus[0])}
+    assert [kind for kind, _ in check_server(tmp_path, files)] == kinds

@@ -86,7 +86,7 @@ def test_every_libc_io_function_is_wrapped_or_excluded(preload: Preload) -> None
 def test_library_exports_only_declared_functions(preload: Preload) -> None:
     """Only names from the list are visible: a helper of ours could stand in front of a function of the program."""
     show = '#include "intercept/calls.hpp"\n#define SHOW(result, name, parameters) @name@\nSONDE_CALLS(SHOW)\n'
-    command = ["c++", "-std=c++20", "-E", "-P", "-x", "c++", "-I", ROOT / "preload", "-"]
+    command = ["c++", "-std=c++20", "-E", "-P", "-x", "c++", "-I", str(ROOT / "preload"), "-"]
     text = subprocess.run(command, input=show, capture_output=True, text=True, check=True).stdout
     declared = set(re.findall(r"@(\w+)@", text))
     assert exported_by_us(preload) == declared | {"vfork", "__vfork"}

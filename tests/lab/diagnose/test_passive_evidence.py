@@ -99,7 +99,7 @@ def test_counters_of_an_undisturbed_run_show_nothing(tmp_path: Path) -> None:
 
 def test_busy_processors_are_unclear_without_idle_time(tmp_path: Path) -> None:
     """Others used 80 % of the processors before, so they cannot use a quarter more."""
-    crowded = {"read": GIB, "busy": 1.0, "used_s": 4.0}
+    crowded: dict[str, Any] = {"read": GIB, "busy": 1.0, "used_s": 4.0}
     runs = [write_run(tmp_path / name, **crowded) for name in ("slow", "usual")]
     assert "busy-processors" not in compare_counters_of_runs(*runs).observed
     idle = write_run(tmp_path / "idle", GIB)

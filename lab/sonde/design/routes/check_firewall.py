@@ -101,7 +101,8 @@ def _check_direction(fabric: Fabric, firewall: Firewall, direction: _Direction) 
         yield from find_segment_faults_of_router(fabric, firewall, packet)
         drop = find_certain_drop(firewall, packet)
         connections = f"connections from {source.network} to {destination.network}"
-        if drop is not None:
+        is_opening_side = any(each.opening_network == source.network for each in _list_services(fabric))
+        if drop is not None and is_opening_side:
             established = replace(packet, flags=frozenset({"ACK"}), states=frozenset({"ESTABLISHED"}))
             is_new_only = find_certain_drop(firewall, established) is None
             yield RouteFault(
@@ -112,7 +113,8 @@ def _check_direction(fabric: Fabric, firewall: Firewall, direction: _Direction) 
             )  # fmt: skip
             continue
         yield from _check_services(fabric, firewall, direction)
-        yield from _check_moved_connections(firewall, packet, connections, len(fabric.routers))
+        if drop is None:
+            yield from _check_moved_connections(firewall, packet, connections, len(fabric.routers))
         errors = find_certain_drop(firewall, replace(packet, protocol="icmp"))
         if errors is not None and firewall.version == 4 and not list_drops(firewall, packet):
             yield RouteFault(

@@ -3,10 +3,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from dual_stack_host import ADDRESSES, check_outputs
+from dual_stack_host import ADDRESSES, build_site, check_outputs
+
+from sonde.design.routes.check_firewall import find_firewall_faults
+from sonde.design.routes.fabric import find_fabrics
+from sonde.design.routes.faults import RouteFault
+from sonde.design.routes.service_connections import NFS_PORT, RoutedService
+from sonde.design.routes.table_reader import parse_host_tables
 
 ROOT = Path(__file__).resolve().parents[4]
 ROUTER = {
@@ -187,3 +194,18 @@ def test_usual_firewall_is_no_fault(tmp_path: Path, path: Path, host: str, outpu
     assert verdict.faults == ()
     assert verdict.not_understood == ()
     assert not [text for text in verdict.not_examined if "the rule" in text]
+
+
+@pytest.mark.parametrize(("rules", "kinds"), [
+    ("ct state established,related accept\n\t\tip protocol icmp accept\n\t\tiifname hsn0 oifname eth0 accept", []),
+    ("ip protocol icmp accept\n\t\tiifname hsn0 oifname eth0 accept", ["firewall drops"]),
+])  # fmt: skip
+def test_side_that_opens_no_connections_needs_replies_only(rules: str, kinds: list[str]) -> None:
+    fabric = replace(find_fabrics(build_site())[0], services=(RoutedService("NFS", NFS_PORT, "hsn"),))
+    tables = parse_host_tables(print_nft(rules, policy="drop"), "nft")
+    results = list(find_firewall_faults(fabric, fabric.routers[1:2], tables))
+    faults = [
+        result for result in results if isinstance(result, RouteFault) and result.kind != "moved connections dropped"
+    ]
+    assert [fault.kind for fault in faults] == kinds
+    assert all("replies to connections from storage-net to hsn" in fault.problem for fault in faults)

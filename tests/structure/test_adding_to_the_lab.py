@@ -45,7 +45,7 @@ def command() -> int:
 SECTION = """
 from collections.abc import Iterator
 
-from markupsafe import Markup
+from sonde.charts.markup import Markup
 
 from sonde.findings.phase_summary import AssessedPhase
 from sonde.model.run import RecordedRun

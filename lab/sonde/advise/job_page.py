@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-from markupsafe import Markup
 
 from sonde.advise.advice import JobAdvice
 from sonde.advise.advice_text import (
@@ -22,10 +21,10 @@ from sonde.advise.settings import ReadySetting
 from sonde.advise.slow_targets import SlowTargetResult
 from sonde.charts.amount_bars import AmountBar, render_amount_bars
 from sonde.charts.heat_map import HeatMap, build_time_labels, render_heat_map
+from sonde.charts.markup import Markup
 from sonde.charts.plot import render_html_table
 from sonde.charts.study import Study, StudySection, write_study_page
 from sonde.charts.time_chart import TimeChartLine, build_time_chart
-from sonde.model.escaping import escape_line
 from sonde.model.trace import SIZE_CLASSES
 from sonde.model.units import format_bytes, format_count_with_noun, format_seconds
 
@@ -105,9 +104,7 @@ def _label_gain(gain: GainEstimate) -> str:
 
 def _render_settings(settings: Sequence[ReadySetting]) -> Markup:
     return Markup("").join(
-        Markup('<pre>{}</pre><p class="caption-text">{}: {}.</p>').format(
-            escape_line(setting.text, 2000), escape_line(setting.kind), escape_line(setting.purpose)
-        )
+        Markup('<pre>{}</pre><p class="caption-text">{}: {}.</p>').format(setting.text, setting.kind, setting.purpose)
         for setting in settings
     )
 

@@ -6,10 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from markupsafe import Markup
-
+from sonde.charts.markup import Markup
 from sonde.charts.plot import format_css_percentage
-from sonde.model.escaping import escape_line
 
 
 @dataclass(frozen=True)
@@ -40,12 +38,12 @@ def render_amount_bars(
     )
     body = Markup("").join(
         Markup('<li><span class="cname">{}</span><span class="astack">{}</span></li>').format(
-            escape_line(name), Markup("").join(_render_amount_bar(amount, top) for amount in amounts)
+            name, Markup("").join(_render_amount_bar(amount, top) for amount in amounts)
         )
         for name, amounts in labeled_bars
     )
     legend = Markup("").join(
-        Markup('<span class="ki"><span class="key {}"></span>{}</span>').format(tone, escape_line(word))
+        Markup('<span class="ki"><span class="key {}"></span>{}</span>').format(tone, word)
         for tone, word in legend_keys
     )
     return Markup(
@@ -64,4 +62,4 @@ def _render_amount_bar(bar: AmountBar, scale_end: float) -> Markup:
     return Markup(
         '<span class="arow"><span class="ctrack" aria-hidden="true"><b class="{}" style="left:0;width:{}"></b>{}</span>'
         '<span class="cvalue">{}</span></span>'
-    ).format(bar.tone, format_css_percentage(max(bar.value / scale_end, 0.002)), whisker, escape_line(bar.label))
+    ).format(bar.tone, format_css_percentage(max(bar.value / scale_end, 0.002)), whisker, bar.label)

@@ -7,10 +7,8 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from markupsafe import Markup
-
+from sonde.charts.markup import Markup
 from sonde.charts.plot import format_css_percentage
-from sonde.model.escaping import escape_line
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,7 @@ def render_change_bars(change_rows: Sequence[ChangeRow], caption: str) -> Markup
     body = Markup("")
     for group, members in itertools.groupby(change_rows, key=lambda row: row.group):
         if group:
-            body += Markup('<li class="group">{}</li>').format(escape_line(group))
+            body += Markup('<li class="group">{}</li>').format(group)
         body += Markup("").join(_render_change_row(row, grid, scale_to_share(0.0), scale_to_share) for row in members)
     return Markup(
         '<figure class="chart" data-chart="changes"><div class="cbars" role="img" aria-label="{}">'
@@ -101,13 +99,11 @@ def _render_change_row(change_row: ChangeRow, grid_markup: Markup, zero_share: f
         whisker = Markup('<u style="left:{};width:{}"></u>').format(
             format_css_percentage(low), format_css_percentage(max(high - low, 0.001))
         )
-    remark = Markup("<small>{}</small>").format(escape_line(change_row.comment)) if change_row.comment else Markup("")
+    remark = Markup("<small>{}</small>").format(change_row.comment) if change_row.comment else Markup("")
     return Markup(
         '<li><span class="cname">{}</span><span class="ctrack" aria-hidden="true">{}{}{}</span>'
         '<span class="cvalue {}">{}{}</span></li>'
-    ).format(
-        escape_line(change_row.name), grid_markup, bar, whisker, change_row.tone, escape_line(change_row.label), remark
-    )
+    ).format(change_row.name, grid_markup, bar, whisker, change_row.tone, change_row.label, remark)
 
 
 def _format_percent(relative_change: float) -> str:

@@ -8,11 +8,9 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from markupsafe import Markup
-
 from sonde.charts.axes import Axis, Tick, build_amount_axis
+from sonde.charts.markup import Markup
 from sonde.charts.plot import Chart, ChartTooltip, Panel, format_coordinate, render_html_table
-from sonde.model.escaping import escape_line
 from sonde.model.units import format_bytes, format_ops, format_rate
 
 _CHART_HEIGHT_PX = 220
@@ -171,13 +169,11 @@ def _make_tooltips(curves: CurveChartData, x_positions: Sequence[float], x_axis:
 def _make_caption(curves: CurveChartData) -> Markup:
     keys = Markup("").join(
         Markup('<span class="ki"><span class="key curve c{}"></span>{}</span>').format(
-            index % CURVE_COLOR_COUNT, escape_line(curve.name)
+            index % CURVE_COLOR_COUNT, curve.name
         )
         for index, curve in enumerate(curves.curves)
     )
-    return Markup('<span class="caption-text">{}</span> <span class="keys">{}</span>').format(
-        escape_line(curves.summary), keys
-    )
+    return Markup('<span class="caption-text">{}</span> <span class="keys">{}</span>').format(curves.summary, keys)
 
 
 def _make_value_table(curves: CurveChartData, x_positions: Sequence[float]) -> Markup:

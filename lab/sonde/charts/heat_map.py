@@ -14,12 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from markupsafe import Markup
 from numpy.typing import NDArray
 
 from sonde.charts.axes import build_time_axis
+from sonde.charts.markup import Markup
 from sonde.charts.plot import format_css_percentage
-from sonde.model.escaping import escape_line
 
 # Half as fast and twice as fast are the ends of the scale.
 _DARKEST_RATIO = 0.5
@@ -62,12 +61,12 @@ def render_heat_map(heat_map: HeatMap) -> Markup:
         Markup('<span class="{}" style="top:{}">{}</span>').format(
             "slow" if row in heat_map.marked else "",
             format_css_percentage((index + 0.5) / len(selected_indices)),
-            escape_line(heat_map.rows[row], 60),
+            heat_map.rows[row],
         )
         for index, row in _select_labels(selected_indices, heat_map.marked, height)
     )
     below = Markup("").join(
-        Markup('<span style="left:{}">{}</span>').format(format_css_percentage(position), escape_line(label, 40))
+        Markup('<span style="left:{}">{}</span>').format(format_css_percentage(position), label)
         for position, label in heat_map.columns
     )
     left_out = len(heat_map.rows) - len(selected_indices)
@@ -82,7 +81,7 @@ def render_heat_map(heat_map: HeatMap) -> Markup:
         '<img alt="" src="{}" style="height:{}px"><div class="hcolumns" aria-hidden="true">{}</div></div>'
         '<figcaption><span class="caption-text">{}{}</span> {}</figcaption></figure>'
     ).format(
-        escape_line(heat_map.title),
+        heat_map.title,
         heat_map.summary,
         f"{total:.0f}",
         names,

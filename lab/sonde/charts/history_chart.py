@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from markupsafe import Markup
 
 from sonde.charts.axes import Axis, build_amount_axis, format_rate_with_unit
 from sonde.charts.dates import build_date_axis, format_utc_date
+from sonde.charts.markup import Markup
 from sonde.charts.plot import Chart, ChartTooltip, Panel, format_coordinate, format_css_percentage, render_html_table
 from sonde.model import quantities
 

@@ -6,9 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from markupsafe import Markup
-
-from sonde.model.escaping import escape_line
+from sonde.charts.markup import Markup
 
 
 @dataclass(frozen=True)
@@ -40,15 +38,15 @@ def render_matrix(
     tests = list(dict.fromkeys(test for test, _ in test_and_operation_pairs))
     upper = Markup("").join(
         Markup('<th colspan="{}" scope="colgroup">{}</th>').format(
-            sum(t == test for t, _ in test_and_operation_pairs), escape_line(test)
+            sum(t == test for t, _ in test_and_operation_pairs), test
         )
         for test in tests
     )
     ordered = [column for test in tests for column in test_and_operation_pairs if column[0] == test]
-    lower = Markup("").join(Markup('<th scope="col">{}</th>').format(escape_line(op)) for _, op in ordered)
+    lower = Markup("").join(Markup('<th scope="col">{}</th>').format(op) for _, op in ordered)
     body = Markup("").join(
         Markup('<tr><th scope="row">{}</th>{}</tr>').format(
-            escape_line(row), Markup("").join(_render_field(fields.get((row, column))) for column in ordered)
+            row, Markup("").join(_render_field(fields.get((row, column))) for column in ordered)
         )
         for row in row_names
     )
@@ -63,7 +61,7 @@ def _render_field(field: MatrixField | None) -> Markup:
     if field is None:
         return Markup('<td class="none">·</td>')
     arrow = ("▼ " if field.change < 0 else "▲ ") if field.sure else ""
-    text: str | Markup = escape_line(field.text)
+    text: str | Markup = field.text
     if field.link:
         text = Markup('<a href="{}">{}</a>').format(field.link, text)
     return Markup('<td class="{}">{}{}</td>').format(_choose_field_css_class(field), arrow, text)

@@ -8,9 +8,8 @@ import re
 from importlib import resources
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
-from markupsafe import Markup
 
-from sonde.model.escaping import escape_line
+from sonde.charts.markup import Markup
 
 CHARTS_PACKAGE = "sonde.charts"
 _MAX_UNBROKEN_WORD_LENGTH = 20
@@ -36,7 +35,7 @@ def _make_environment(package_name: str) -> Environment:
             lambda wanted: _load_template(wanted, package_name) or _load_template(wanted, CHARTS_PACKAGE)
         ),
         autoescape=True,
-        finalize=_escape_control_characters,
+        finalize=Markup.escape,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -48,12 +47,11 @@ def _make_environment(package_name: str) -> Environment:
 def insert_line_break_opportunities(page_text: str) -> Markup:
     """Text in which a line may break within words that a narrow screen cannot hold: after a period, slash, comma, colon
     or equals sign, not within a name or number."""
-    tokens = re.split(r"(\s+)", escape_line(page_text, 20_000))
     return Markup("").join(
         Markup("<wbr>").join(_BREAK_OPPORTUNITY_PATTERN.split(token))
         if len(token) > _MAX_UNBROKEN_WORD_LENGTH
         else token
-        for token in tokens
+        for token in re.split(r"(\s+)", page_text)
     )
 
 
@@ -62,8 +60,3 @@ def _load_template(template_name: str, package_name: str) -> str | None:
     """The text of a template of that package; None when it has none of that name."""
     file = resources.files(package_name).joinpath("templates", template_name)
     return file.read_text(encoding="utf-8") if file.is_file() else None
-
-
-def _escape_control_characters(template_value: object) -> object:
-    """Escapes control characters of any text that is not Markup, so that it cannot hide or reorder other text."""
-    return template_value if isinstance(template_value, Markup) else escape_line(template_value, 20_000)

@@ -11,10 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from markupsafe import Markup, escape
-
 from sonde.charts.axes import Axis
-from sonde.model.escaping import escape_line
+from sonde.charts.markup import Markup
 
 PLOT_WIDTH_UNITS = 1000.0
 # Height of a row of notes above a plot, CSS pixels.
@@ -71,7 +69,7 @@ class Panel:
 
     def add_path(self, css_class: str, path_data: str, title: str = "") -> None:
         """Adds a path; `title` names it for those who cannot see it."""
-        inner = Markup("<title>{}</title>").format(escape_line(title)) if title else Markup("")
+        inner = Markup("<title>{}</title>").format(title) if title else Markup("")
         self.marks.append(Markup('<path class="{}" d="{}">{}</path>').format(css_class, path_data, inner))
 
     def add_rectangle(self, css_class: str, x0: float, x1: float, y0: float, y1: float) -> None:
@@ -103,7 +101,7 @@ class Panel:
                 css_class,
                 format_css_percentage(position),
                 format_css_percentage(self.x.scale_to_share(stop_x) - position),
-                escape_line(label_text),
+                label_text,
             )
         )
 
@@ -112,7 +110,7 @@ class Panel:
         self.rows = max(self.rows, text_row + 1)
         self.labels.append(
             Markup('<span class="lb {}" style="left:{};top:{}px">{}</span>').format(
-                css_class, format_css_percentage(at_x), -NOTE_ROW_HEIGHT_PX * (text_row + 1), escape_line(note_text)
+                css_class, format_css_percentage(at_x), -NOTE_ROW_HEIGHT_PX * (text_row + 1), note_text
             )
         )
 
@@ -162,7 +160,7 @@ class Panel:
             Markup('<span style="bottom:{}">{}</span>').format(format_css_percentage(tick.position), tick.label)
             for tick in self.y.ticks
         )
-        title = Markup('<div class="pn">{}</div>').format(escape_line(self.name)) if self.name else Markup("")
+        title = Markup('<div class="pn">{}</div>').format(self.name) if self.name else Markup("")
         tips = Markup("").join(_render_tooltip(tip) for tip in self.tips)
         svg = Markup(
             '<svg viewBox="0 0 1000 {}" preserveAspectRatio="none" aria-hidden="true" focusable="false">{}{}</svg>'
@@ -179,13 +177,8 @@ def _render_tooltip(tooltip: ChartTooltip) -> Markup:
         "r" if tooltip.start > 0.5 else "l",
         format_css_percentage(tooltip.start),
         format_css_percentage(max(0.0, tooltip.end - tooltip.start)),
-        escape_tooltip(tooltip.text),
+        Markup.escape_lines(tooltip.text),
     )
-
-
-def escape_tooltip(tip_text: str) -> str:
-    """Keeps line breaks of tooltips and escapes all other invisible characters."""
-    return "\n".join(escape_line(row, 300) for row in tip_text.split("\n"))
 
 
 def _iterate_complete_intervals(
@@ -242,8 +235,8 @@ class Chart:
             '<div class="frame" role="img" aria-label="{}">{}{}{}</div><figcaption>{}</figcaption>{}</figure>'
         ).format(
             self.kind,
-            Markup("<h4>{}</h4>").format(escape_line(self.title)) if self.title else EMPTY_MARKUP,
-            escape_line(self.summary),
+            Markup("<h4>{}</h4>").format(self.title) if self.title else EMPTY_MARKUP,
+            self.summary,
             body,
             scale,
             unit,
@@ -282,4 +275,4 @@ def render_html_table(
 def _render_table_cell(cell_value: object) -> Markup:
     if isinstance(cell_value, Markup):
         return cell_value
-    return escape(escape_line("" if cell_value is None else cell_value))
+    return Markup.escape("" if cell_value is None else cell_value)

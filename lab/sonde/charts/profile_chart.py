@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from markupsafe import Markup
 
 from sonde.charts.axes import Axis, Tick, build_amount_axis
+from sonde.charts.markup import Markup
 from sonde.charts.plot import Chart, Panel
 from sonde.stats.bins import sum_into_bins
 

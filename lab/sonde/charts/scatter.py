@@ -6,12 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from markupsafe import Markup
-
 from sonde.charts.axes import Axis, Tick, build_latency_axis
 from sonde.charts.curves import CURVE_COLOR_COUNT
+from sonde.charts.markup import Markup
 from sonde.charts.plot import Chart, Panel, format_coordinate, render_html_table
-from sonde.model.escaping import escape_line
 from sonde.model.units import format_latency
 
 _CHART_HEIGHT_PX = 240
@@ -46,13 +44,11 @@ def build_scatter_chart(title: str, chart_caption: str, dot_series: Sequence[Dot
         panel.add_path(f"curve points fine c{index % CURVE_COLOR_COUNT}", "".join(dots), item.name)
     keys = Markup("").join(
         Markup('<span class="ki"><span class="key dot c{}"></span>{}</span>').format(
-            index % CURVE_COLOR_COUNT, escape_line(dots.name)
+            index % CURVE_COLOR_COUNT, dots.name
         )
         for index, dots in enumerate(dot_series)
     )
-    caption = Markup('<span class="caption-text">{}</span> <span class="keys">{}</span>').format(
-        escape_line(chart_caption), keys
-    )
+    caption = Markup('<span class="caption-text">{}</span> <span class="keys">{}</span>').format(chart_caption, keys)
     rows = [
         (dots.name, *(_format_quantile(dots.y, share) for share in (0.5, 0.9, 0.99, 1.0)))
         for dots in dot_series

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
-from markupsafe import Markup
 from numpy.typing import NDArray
 
 from sonde.charts.axes import Axis, Tick, build_amount_axis, format_rate_with_unit
+from sonde.charts.markup import Markup
 from sonde.charts.plot import Chart, ChartTooltip, Panel, format_coordinate, render_html_table
 from sonde.model import quantities
 from sonde.stats.density import estimate_log_density

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from markupsafe import Markup
-
+from sonde.charts.markup import Markup
 from sonde.charts.page_renderer import render_page_template
 from sonde.model.confined_files import write_file
 from sonde.model.errors import ReportError

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from markupsafe import Markup
 
 from sonde.charts.axes import build_amount_axis, build_time_axis
 from sonde.charts.curves import CURVE_COLOR_COUNT, format_value_with_unit
+from sonde.charts.markup import Markup
 from sonde.charts.plot import Chart, Panel, render_html_table
-from sonde.model.escaping import escape_line
 from sonde.stats.ranks import Floats
 
 _CHART_HEIGHT_PX = 220
@@ -51,13 +50,11 @@ def build_time_chart(title: str, chart_caption: str, lines: Sequence[TimeChartLi
         )
     keys = Markup("").join(
         Markup('<span class="ki"><span class="key curve c{}"></span>{}</span>').format(
-            index % CURVE_COLOR_COUNT, escape_line(line.name)
+            index % CURVE_COLOR_COUNT, line.name
         )
         for index, (line, *_) in enumerate(drawing)
     )
-    caption = Markup('<span class="caption-text">{}</span> <span class="keys">{}</span>').format(
-        escape_line(chart_caption), keys
-    )
+    caption = Markup('<span class="caption-text">{}</span> <span class="keys">{}</span>').format(chart_caption, keys)
     rows = [
         (
             line.name,

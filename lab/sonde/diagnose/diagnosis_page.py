@@ -6,10 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import exp
 
-from markupsafe import Markup
-
 from sonde.charts.amount_bars import AmountBar, render_amount_bars
 from sonde.charts.change_bars import ChangeRow, render_change_bars
+from sonde.charts.markup import Markup
 from sonde.charts.plot import render_html_table
 from sonde.charts.study import Study, StudySection
 from sonde.diagnose.diagnosis import RankedHypothesis, rank_hypotheses

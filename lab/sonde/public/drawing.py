@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-
-from markupsafe import Markup
 
 from sonde.charts.page_renderer import render_page_template
 from sonde.charts.study import Study, StudySection
@@ -65,4 +64,4 @@ def _make_iframe(page_html: str) -> str:
     """Returns an HTML element that shows the page. Its style does not affect the notebook, and it cannot run
     scripts."""
     style = "width: 100%; height: 40em; border: 0"
-    return str(Markup('<iframe srcdoc="{}" sandbox="" style="{}"></iframe>').format(page_html, style))
+    return f'<iframe srcdoc="{html.escape(page_html)}" sandbox="" style="{style}"></iframe>'

@@ -6,9 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from markupsafe import Markup, escape
-
-from sonde.model.escaping import escape_line
+from sonde.charts.markup import Markup
 
 
 def render_notebook_table(column_names: Sequence[str], rows: Sequence[Sequence[Any]], row_count: int) -> str:
@@ -27,4 +25,4 @@ def render_notebook_table(column_names: Sequence[str], rows: Sequence[Sequence[A
 def _render_cell(cell_value: Any) -> Markup:
     if cell_value is None:
         return Markup("")
-    return escape(f"{cell_value:.6g}" if isinstance(cell_value, float) else escape_line(str(cell_value), 200))
+    return Markup.escape(f"{cell_value:.6g}" if isinstance(cell_value, float) else cell_value)

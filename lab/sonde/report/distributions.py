@@ -7,14 +7,12 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from markupsafe import Markup
-
 from sonde.charts.axes import Axis, Tick, build_amount_axis, build_latency_axis, build_log_count_axis
+from sonde.charts.markup import Markup
 from sonde.charts.plot import Chart, ChartTooltip, Panel, render_html_table
 from sonde.findings.assessment import format_phase_rate
 from sonde.findings.stragglers import MemberRate, compute_straggler_limit
 from sonde.model import quantities
-from sonde.model.escaping import escape_line
 from sonde.model.line_members import LatencySummary
 from sonde.model.lines import HistogramLine
 from sonde.model.record import PhaseRecord
@@ -33,7 +31,7 @@ TASK_TIME_PARTS = ("open", "transfer", "fsync", "close")
 
 def build_latency_chart(phase: PhaseRecord, histogram_line: HistogramLine, css_class: str) -> Chart | None:
     """One histogram; None when it counted too few operations for a shape."""
-    kind = escape_line(histogram_line.kind, 40)
+    kind = histogram_line.kind
     buckets = [(max(b[0], 0.5), max(b[1], b[0], 1.0), b[2]) for b in histogram_line.buckets if len(b) == 3 and b[2] > 0]
     if not buckets or histogram_line.count < MIN_DRAWN_OPERATIONS or not histogram_line.max_ns:
         return None

@@ -8,11 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from markupsafe import Markup, escape
-
+from sonde.charts.markup import Markup
 from sonde.findings.classification import get_tested_file_system
 from sonde.model import quantities
-from sonde.model.escaping import escape_line, escape_text
 from sonde.model.json_access import convert_to_finite_number, get_items, get_text
 from sonde.model.run import RecordedRun
 from sonde.model.shell import quote_command, quote_word
@@ -20,7 +18,6 @@ from sonde.model.shell import quote_command, quote_word
 MAX_LISTED_NODES = 16
 _FACT_SEPARATOR = quantities.FACT_SEPARATOR
 _NODE_IDENTITY_MEMBERS = frozenset({"type", "t", "node", "host"})
-_MAX_SHELL_SAFE_CHARACTERS = 4000
 
 LabelsAndValues = tuple[tuple[str, str], ...]
 
@@ -76,13 +73,13 @@ def have_same_machines(first_run: RecordedRun, second_run: RecordedRun) -> bool:
 
 def get_target_directory(run: RecordedRun) -> str:
     """The directory under test."""
-    return escape_line(get_text(run.plan, "target", "path") or get_text(run.notes, "target"), 200)
+    return get_text(run.plan, "target", "path") or get_text(run.notes, "target")
 
 
 def _describe_storage(run: RecordedRun) -> str:
     system = get_tested_file_system(run)
     parts = [get_target_directory(run)] if get_target_directory(run) else []
-    kind, source = escape_line(system.type, 40), escape_line(system.source, 120)
+    kind, source = system.type, system.source
     if kind:
         parts.append(f"{kind} on {source}" if source and source != kind else kind)
     if system.total_bytes:
@@ -96,14 +93,14 @@ def _describe_hosts(run: RecordedRun) -> str:
     if not run.nodes:
         return ""
     first = run.nodes[0]
-    names = [escape_line(node.host, 80) for node in run.nodes]
+    names = [node.host for node in run.nodes]
     parts = [", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")]
     each = " each" if len(names) > 1 else ""
     if first.cpus:
         parts.append(f"{quantities.display_count_with_noun(first.cpus, 'CPU')}{each}")
     if first.memory_bytes:
         parts.append(f"{quantities.display_configured_size(first.memory_bytes)} memory{each}")
-    return _FACT_SEPARATOR.join([*parts, escape_line(first.kernel, 60)] if first.kernel else parts)
+    return _FACT_SEPARATOR.join([*parts, first.kernel] if first.kernel else parts)
 
 
 def _describe_tasks(run: RecordedRun) -> str:
@@ -120,9 +117,9 @@ def _describe_tasks(run: RecordedRun) -> str:
         text += f" on {quantities.display_count_with_noun(head.nodes, 'node')}"
     parts = [text]
     if head.launch and head.launch != "single":
-        parts.append(escape_line(head.launch, 80))
+        parts.append(head.launch)
     engine = get_text(head.engine, "version") or get_text({"v": head.engine}, "v")
-    return _FACT_SEPARATOR.join([*parts, f"sonde {escape_line(engine, 40)}"] if engine else parts)
+    return _FACT_SEPARATOR.join([*parts, f"sonde {engine}"] if engine else parts)
 
 
 def _describe_start(run: RecordedRun) -> str:
@@ -134,11 +131,11 @@ def _describe_start(run: RecordedRun) -> str:
 
 def make_member_label(member_name: str) -> str:
     """The name of a member as words, without the unit that its value will show."""
-    plain = escape_line(member_name, 60)
+    label = member_name
     units = {"bytes_per_s": "rate", "ops_per_s": "rate of operations", "seconds": "time", "bytes": "bytes"}
     for unit in ("_bytes_per_s", "_ops_per_s", "_bytes", "_ns", "_s"):
-        plain = plain.removesuffix(unit) if plain not in units else plain
-    return units.get(plain, plain.replace("_", " "))
+        label = label.removesuffix(unit) if label not in units else label
+    return units.get(label, label.replace("_", " "))
 
 
 def format_fact_with_unit(member_name: str, recorded_value: object) -> str:
@@ -147,11 +144,10 @@ def format_fact_with_unit(member_name: str, recorded_value: object) -> str:
     if figure is None:
         if isinstance(recorded_value, bool):
             return "yes" if recorded_value else "no"
-        return escape_line(
+        return (
             recorded_value
             if isinstance(recorded_value, str)
-            else json.dumps(recorded_value, ensure_ascii=False, default=str),
-            400,
+            else json.dumps(recorded_value, ensure_ascii=False, default=str)
         )
     if member_name.endswith("bytes_per_s"):
         return str(quantities.display_byte_rate(figure))
@@ -182,14 +178,14 @@ def list_node_facts(run: RecordedRun) -> tuple[NodeView, ...]:
         groups += [
             (_capitalize_label(name), _make_label_pairs(v.items())) for name, v in line.items() if isinstance(v, dict)
         ]
-        host = escape_line(get_text(line, "host"), 80)
+        host = get_text(line, "host")
         title = f"Node {get_text(line, 'node') or '0'}{': ' + host if host else ''}"
         views.append(NodeView(title, tuple((name, result) for name, result in groups if result)))
     return tuple(views)
 
 
 def _capitalize_label(member_name: str) -> str:
-    title = escape_line(member_name, 60).replace("_", " ")
+    title = member_name.replace("_", " ")
     return title[:1].upper() + title[1:]
 
 
@@ -208,19 +204,18 @@ def format_engine_command(run: RecordedRun) -> str:
     """How the engine was started, as a line for a shell."""
     text = run.run_line.command
     parts = get_items({"v": text}, "v")
-    command = quote_command(str(part) for part in parts) if parts else get_text({"v": text}, "v")
-    return escape_line(command, _MAX_SHELL_SAFE_CHARACTERS)
+    return quote_command(str(part) for part in parts) if parts else get_text({"v": text}, "v")
 
 
 def format_user_command(run: RecordedRun) -> str:
     """Command line that the user typed, as stored in the archive; empty when it is not stored."""
     parts = get_items(run.notes, "command")
-    return escape_line(quote_command(str(part) for part in parts), _MAX_SHELL_SAFE_CHARACTERS) if parts else ""
+    return quote_command(str(part) for part in parts) if parts else ""
 
 
 def format_repeat_command(run: RecordedRun) -> str:
     """The command line that does this run again from the plan in the archive."""
-    return escape_line(f"sonde run {quote_word(str(run.folder / 'plan.json'))}", _MAX_SHELL_SAFE_CHARACTERS)
+    return f"sonde run {quote_word(str(run.folder / 'plan.json'))}"
 
 
 def format_plan(run: RecordedRun) -> Markup:
@@ -228,4 +223,4 @@ def format_plan(run: RecordedRun) -> Markup:
     if not run.plan:
         return Markup("")
     # ASCII keeps what cannot be shown as JSON escapes: what is copied is exactly the plan.
-    return escape(escape_text(json.dumps(run.plan, indent=2, ensure_ascii=True)))
+    return Markup.escape_lines(json.dumps(run.plan, indent=2, ensure_ascii=True))

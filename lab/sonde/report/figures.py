@@ -7,7 +7,6 @@ from sonde.findings.phase_summary import format_rate_terms
 from sonde.findings.sample_source import describe_sample_source
 from sonde.findings.stragglers import map_nodes_to_hosts
 from sonde.model import quantities
-from sonde.model.escaping import escape_line
 from sonde.model.json_access import get_finite_number, get_items, get_text
 from sonde.model.line_members import DirectionRates
 from sonde.model.lines import TreatmentLine
@@ -54,7 +53,7 @@ def list_phase_figures(run: RecordedRun, phase: PhaseRecord) -> LabelsAndValues:
     result = [
         ("Transferred", f"{quantities.display_transferred_bytes(end.bytes.transferred)}{of}"),
         ("Operations", f"{quantities.display_count(end.ops.done)}{extra}"),
-        ("Stopped by", escape_line(end.stopped_by, 40).replace("_", " ")),
+        ("Stopped by", end.stopped_by.replace("_", " ")),
         *_describe_cpu_time(phase),
         *_describe_balance(run, phase),
         *_describe_training(phase),
@@ -65,7 +64,7 @@ def list_phase_figures(run: RecordedRun, phase: PhaseRecord) -> LabelsAndValues:
         result.append(("Verified", f"{quantities.display_transferred_bytes(end.verify.checked_bytes)}, {text}"))
     if end.wearout_ratio is not None:
         result.append(("Total over stonewall", f"{end.wearout_ratio:.2f}"))
-    result.append(("Labels", ", ".join(escape_line(label, 60) for label in phase.begin.labels)))
+    result.append(("Labels", ", ".join(phase.begin.labels)))
     return tuple((name, text) for name, text in result if text)
 
 
@@ -131,7 +130,7 @@ def list_slowest_tasks(run: RecordedRun, phase: PhaseRecord) -> tuple[FourTexts,
     return tuple(
         (
             f"task {item.task}",
-            escape_line(item.host, 80) or hosts.get(item.node or 0, ""),
+            item.host or hosts.get(item.node or 0, ""),
             "" if item.bytes_per_s is None else str(quantities.display_byte_rate(item.bytes_per_s)),
             "" if item.seconds is None else str(quantities.display_seconds(item.seconds)),
         )
@@ -141,7 +140,7 @@ def list_slowest_tasks(run: RecordedRun, phase: PhaseRecord) -> tuple[FourTexts,
 
 def make_treatment_cells(treatment_line: TreatmentLine) -> FourTexts:
     """Kind, outcome, time taken, and what it did to the page cache."""
-    text = escape_line(treatment_line.text, 400)
+    text = treatment_line.text
     if treatment_line.residency_before is not None and treatment_line.residency_after is not None:
         before, after = (
             quantities.display_percent(treatment_line.residency_before),
@@ -149,7 +148,7 @@ def make_treatment_cells(treatment_line: TreatmentLine) -> FourTexts:
         )
         text = f"in page cache: {before} before, {after} after" + (f"{quantities.FACT_SEPARATOR}{text}" if text else "")
     took = "" if treatment_line.seconds is None else str(quantities.display_seconds(treatment_line.seconds))
-    return escape_line(treatment_line.kind, 60).replace("_", " "), escape_line(treatment_line.outcome, 40), took, text
+    return treatment_line.kind.replace("_", " "), treatment_line.outcome, took, text
 
 
 def list_undrawn_latencies(phase: PhaseRecord) -> tuple[tuple[str, ...], ...]:
@@ -162,7 +161,7 @@ def list_undrawn_latencies(phase: PhaseRecord) -> tuple[tuple[str, ...], ...]:
                 str(quantities.display_nanoseconds(quantiles[name])) if name in quantiles else ""
                 for name in ("p50", "p99", "max")
             )
-            rows.append((escape_line(kind, 40), quantities.display_count(stats.count), *cells))
+            rows.append((kind, quantities.display_count(stats.count), *cells))
     return tuple(rows)
 
 
@@ -195,8 +194,8 @@ def list_streams(run: RecordedRun, phase: PhaseRecord) -> tuple[tuple[FourTexts,
         rate, moved = get_finite_number(stream, "bytes_per_s"), get_finite_number(stream, "bytes")
         rows.append(
             (
-                escape_line(get_text(stream, "id") or get_text(plan, "id") or f"stream {index + 1}", 60),
-                escape_line(get_text(stream, "op") or get_text(plan, "op"), 40),
+                get_text(stream, "id") or get_text(plan, "id") or f"stream {index + 1}",
+                get_text(stream, "op") or get_text(plan, "op"),
                 "" if moved is None else str(quantities.display_transferred_bytes(moved)),
                 "" if rate is None else str(quantities.display_byte_rate(rate)),
             )

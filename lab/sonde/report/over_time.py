@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from markupsafe import Markup
-
 from sonde.charts.axes import Axis, build_amount_axis, build_member_count_axis, build_time_axis
+from sonde.charts.markup import Markup
 from sonde.charts.plot import PLOT_WIDTH_UNITS, Chart, ChartTooltip, Panel, make_rectangle_path, render_html_table
 from sonde.findings.assessment import format_phase_rate
 from sonde.findings.classification import Classification

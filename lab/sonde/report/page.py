@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from markupsafe import Markup
-
+from sonde.charts.markup import Markup
 from sonde.charts.study import StudySection
 from sonde.findings.best_numbers import (
     BEST_NUMBER_RULE,
@@ -27,7 +26,6 @@ from sonde.findings.irregularities import describe_irregularities
 from sonde.findings.phase_summary import AssessedPhase, PhaseSummary, assess_phase
 from sonde.model import quantities
 from sonde.model.errors import format_as_sentence
-from sonde.model.escaping import escape_line
 from sonde.model.lines import Finding
 from sonde.model.run import RecordedRun
 from sonde.report import facts, figures
@@ -189,7 +187,7 @@ def make_report_view(runs: Sequence[RecordedRun], title: str | None) -> PageView
 def _make_default_title(runs: Sequence[RecordedRun]) -> str:
     """The default title of a report."""
     if len(runs) == 1:
-        return escape_line(runs[0].title, 200)
+        return runs[0].title
     targets = list(dict.fromkeys(facts.get_target_directory(run) for run in runs))
     return f"{len(runs)} runs on {targets[0]}" if len(targets) == 1 and targets[0] else f"{len(runs)} runs"
 
@@ -240,9 +238,9 @@ def _make_run_view(
     timeline = build_run_timeline(run, assessed_phases)
     return RunView(
         anchor=f"r{run_index}",
-        title=escape_line(run.title, 200),
-        id=escape_line(run.run_line.id or run.folder.name, 120),
-        archive=escape_line(run.folder, 400),
+        title=run.title,
+        id=run.run_line.id or run.folder.name,
+        archive=str(run.folder),
         alarms=tuple(_list_alarms(run)),
         facts=fact_pairs,
         errors=tuple(format_error_line(line) for line in run.run_errors[:20]),
@@ -261,11 +259,11 @@ def _make_run_view(
 
 def _list_alarms(run: RecordedRun) -> Iterable[str]:
     if run.status != "done":
-        opening = _STATUS_SENTENCES.get(run.status, f"The run ended as “{escape_line(run.status, 40)}”")
-        text = escape_line(run.end.text, 600)
+        opening = _STATUS_SENTENCES.get(run.status, f"The run ended as “{run.status}”")
+        text = run.end.text
         yield format_as_sentence(f"{opening}: {text}" if text else opening)
-    yield from (escape_line(item, 400) for item in run.damage)
-    names = [escape_line(phase.id, 60) for phase in run.phases if is_unfinished(phase)]
+    yield from run.damage
+    names = [phase.id for phase in run.phases if is_unfinished(phase)]
     if names:
         finished = len(run.phases) - len(names)
         stored = {0: "", 1: "; the phase before it stands"}.get(finished, f"; the {finished} phases before it stand")
@@ -283,7 +281,7 @@ def _make_summary_rows(
             css = choose_style_class(item.summary.classification)
             curve = render_sparkline(item.timeline, item.operations, css) if item.timeline else Markup("")
             tasks = quantities.display_count_with_noun(run.tasks, "task")
-            yield SummaryRow(f"r{run_index}p{position}", tasks, escape_line(run.title, 60), item.summary, css, curve)
+            yield SummaryRow(f"r{run_index}p{position}", tasks, run.title, item.summary, css, curve)
 
 
 def _drop_redundant_titles(summary_rows: Sequence[SummaryRow]) -> tuple[SummaryRow, ...]:
@@ -321,13 +319,13 @@ def _make_finding_view(severity: str, phases_and_findings: Sequence[tuple[str, F
     first = phases_and_findings[0][1]
     places: dict[str, list[str]] = {}
     for title, line in phases_and_findings:
-        places.setdefault(escape_line(title, 120), []).append(escape_line(line.phase or "", 80))
+        places.setdefault(title, []).append(line.phase or "")
     evidence = list(first.evidence.items())[:8] if len(phases_and_findings) == 1 else []
     return FindingView(
         severity=severity,
-        id=escape_line(first.id, 60),
-        text=format_as_sentence(escape_line(first.text or first.id, 600)),
-        advice=format_as_sentence(escape_line(first.advice, 600)),
+        id=first.id,
+        text=format_as_sentence(first.text or first.id),
+        advice=format_as_sentence(first.advice),
         explanation=explain_finding(first.id),
         places=tuple((title, ", ".join(phase for phase in phases if phase)) for title, phases in places.items()),
         evidence=tuple(
@@ -343,7 +341,7 @@ def _make_phase_view(run: RecordedRun, assessed_phase: AssessedPhase, run_index:
     return PhaseView(
         anchor=f"r{run_index}p{phase_position}",
         position=phase_position,
-        id=escape_line(phase.id, 80),
+        id=phase.id,
         tasks=quantities.display_count_with_noun(run.tasks, "task"),
         summary=assessed_phase.summary,
         tone=choose_style_class(assessed_phase.summary.classification),
@@ -358,10 +356,7 @@ def _make_phase_view(run: RecordedRun, assessed_phase: AssessedPhase, run_index:
         treatments=tuple(figures.make_treatment_cells(line) for line in phase.treatments),
         errors=tuple(format_error_line(line) for line in phase.errors[:20]),
         findings=(
-            *(
-                (finding.severity, format_as_sentence(escape_line(finding.text or finding.id, 600)))
-                for finding in phase.findings
-            ),
+            *((finding.severity, format_as_sentence(finding.text or finding.id)) for finding in phase.findings),
             *(
                 ("info", irregularity)
                 for irregularity in describe_irregularities(

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from markupsafe import Markup
 
+from sonde.charts.markup import Markup
 from sonde.charts.study import StudySection
 from sonde.model.errors import RecordError, ReportError
 from sonde.model.event import Event

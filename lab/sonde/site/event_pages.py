@@ -5,11 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from markupsafe import Markup
-
+from sonde.charts.markup import Markup
 from sonde.charts.plot import render_html_table
 from sonde.charts.study import StudySection
-from sonde.model.escaping import escape_line
 from sonde.model.event import Event
 from sonde.model.units import format_count_with_noun
 from sonde.site.site_page import SitePage, get_history_page_path, make_page_link, make_site_page
@@ -69,9 +67,9 @@ def _make_event_row(
     ]
     if len(changes_during_event) > _MAX_LISTED_CHANGES:
         links.append(Markup("and {} more").format(len(changes_during_event) - _MAX_LISTED_CHANGES))
-    text = Markup('<a id="{}"></a>{}').format(event.id, escape_line(event.title, 300))
+    text = Markup('<a id="{}"></a>{}').format(event.id, event.title)
     if event.details or event.source:
         details = "; ".join(filter(None, (event.details, event.source)))
-        text += Markup('<br><span class="detail">{}</span>').format(escape_line(details, 300))
+        text += Markup('<br><span class="detail">{}</span>').format(details)
     when = f"{event.when.first:%Y-%m-%d %H:%M}"
     return when, event.kind, text, ", ".join(event.parts), Markup("<br>").join(links)

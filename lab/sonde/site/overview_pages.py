@@ -6,9 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from markupsafe import Markup
-
 from sonde.charts.dates import format_date_span, format_utc_date
+from sonde.charts.markup import Markup
 from sonde.charts.matrix import MatrixField, render_matrix
 from sonde.charts.plot import render_html_table
 from sonde.charts.study import StudySection

@@ -10,11 +10,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
-from markupsafe import Markup
 
+from sonde.charts.markup import Markup
 from sonde.charts.plot import render_html_table
 from sonde.charts.study import StudySection
-from sonde.model.escaping import escape_line
 from sonde.model.units import format_count_with_noun
 from sonde.site.site_page import SitePage, get_run_page_path, make_page_link, make_site_page
 from sonde.trends.comparison_text import format_history_rate
@@ -85,15 +84,12 @@ def build_list_page(page: RunListPage, runs_with_report: Collection[str]) -> Sit
 
 def _make_table_row(run_row: Mapping[str, Any], runs_with_report: Collection[str]) -> tuple[Any, ...]:
     run = str(run_row["run"])
-    title = escape_line(run, 200)
-    link = (
-        make_page_link(get_run_page_path(run), title, "../") if run in runs_with_report else Markup("{}").format(title)
-    )
+    link = make_page_link(get_run_page_path(run), run, "../") if run in runs_with_report else Markup.escape(run)
     started = datetime.fromtimestamp(run_row["started_s"] or 0.0, UTC)
     validity = ", ".join(filter(None, [run_row["validity"] or "", *(run_row["caveats"] or [])]))
     return (
         f"{started:%Y-%m-%d %H:%M}",
-        Markup('<a id="{}"></a>{}').format(title, link),
+        Markup('<a id="{}"></a>{}').format(run, link),
         run_row["target"] or run_row["host"] or "",
         run_row["status"] or "",
         validity,

@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from markupsafe import Markup
-
+from sonde.charts.markup import Markup
 from sonde.charts.page_renderer import render_page_template
 from sonde.charts.study import Study, StudySection
-from sonde.model.escaping import escape_line
 
 _NAVIGATION_PAGES = (
     ("index.html", "Overview"),
@@ -56,9 +54,7 @@ def make_site_page(
 
 def make_page_link(target_page: str, link_text: str, path_to_root: str = "") -> Markup:
     """A link to a page of the site; `path_to_root` is the path from the linking page to the root of the site."""
-    return Markup('<a href="{}">{}</a>').format(
-        f"{path_to_root}{quote(target_page, safe='/#.-_~')}", escape_line(link_text, 200)
-    )
+    return Markup('<a href="{}">{}</a>').format(f"{path_to_root}{quote(target_page, safe='/#.-_~')}", link_text)
 
 
 def get_history_page_path(history_id: str) -> str:

@@ -6,12 +6,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 
-from markupsafe import Markup
-
 from sonde.charts.amount_bars import AmountBar, render_amount_bars
 from sonde.charts.change_bars import ChangeRow, render_change_bars
 from sonde.charts.dates import format_date_span
 from sonde.charts.heat_map import HeatMap, render_heat_map
+from sonde.charts.markup import Markup
 from sonde.charts.matrix import MatrixField, render_matrix
 from sonde.charts.plot import render_html_table
 from sonde.charts.profile_chart import ProfileOverlay, build_profile_chart

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from markupsafe import Markup
-
 from sonde.charts.history_chart import EventLine
+from sonde.charts.markup import Markup
 from sonde.charts.plot import render_html_table
 from sonde.charts.study import StudySection
 from sonde.model.event import Event, TimeInterval

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from markupsafe import Markup
 
 from sonde.charts.dates import format_date_span, format_utc_date
 from sonde.charts.history_chart import ChangeMark, HistoryCurve, LevelSegment, build_history_chart
+from sonde.charts.markup import Markup
 from sonde.charts.plot import render_html_table
 from sonde.charts.strip_chart import build_strip_chart
 from sonde.charts.study import Study, StudySection

@@ -6,10 +6,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from markupsafe import Markup
 from rich.console import Console
 from rich.text import Text
 
+from sonde.charts.markup import Markup
 from sonde.charts.plot import render_html_table
 from sonde.charts.study import StudySection
 from sonde.findings.target_changes import TARGET_LEVEL, LevelChanges, PartChange

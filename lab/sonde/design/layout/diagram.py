@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from markupsafe import Markup
-
+from sonde.charts.markup import Markup
 from sonde.design.layout.block_devices import BlockDevice
 from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.layout_tables import UNKNOWN, format_rate_or_unknown

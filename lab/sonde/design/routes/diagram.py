@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from markupsafe import Markup
-
+from sonde.charts.markup import Markup
 from sonde.design.routes.fabric import Fabric, FabricSide
 from sonde.model.units import format_count_with_noun, format_rate
 

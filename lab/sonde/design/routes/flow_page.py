@@ -7,10 +7,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from markupsafe import Markup
-
 from sonde.charts.amount_bars import AmountBar, render_amount_bars
 from sonde.charts.curves import Curve, CurveChartData, build_curve_chart
+from sonde.charts.markup import Markup
 from sonde.charts.plot import render_html_table
 from sonde.charts.study import Study, StudySection, write_study_page
 from sonde.design.routes.diagram import draw_fabric

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from markupsafe import Markup
-
+from sonde.charts.markup import Markup
 from sonde.charts.plot import render_html_table
 from sonde.charts.study import Study, StudySection, write_study_page
 from sonde.dialects.iozone.plans import IozoneCell

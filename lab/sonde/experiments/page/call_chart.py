@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from markupsafe import Markup
 
+from sonde.charts.markup import Markup
 from sonde.charts.scatter import DotSeries, build_scatter_chart
 from sonde.experiments.claims.measured_runs import MeasuredRuns
 from sonde.experiments.page.points import (

@@ -6,11 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from markupsafe import Markup
-
 from sonde.charts.amount_bars import AmountBar, render_amount_bars
 from sonde.charts.change_bars import ChangeRow, render_change_bars
 from sonde.charts.curves import CURVE_COLOR_COUNT, Curve, CurveChartData, build_curve_chart
+from sonde.charts.markup import Markup
 from sonde.experiments.claims.measured_runs import MeasuredRuns
 from sonde.experiments.claims.samples import MissingError
 from sonde.experiments.claims.values import parse_axis_number

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup
-
+from sonde.charts.markup import Markup
 from sonde.charts.plot import render_html_table
 from sonde.charts.study import Study, StudySection, write_study_page
 from sonde.experiments.caveats import describe_run_caveats

@@ -12,8 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from markupsafe import Markup
-
+from sonde.charts.markup import Markup
 from sonde.charts.plot import render_html_table
 from sonde.experiments.claims.grid import CellGrid, ClaimContext
 from sonde.experiments.claims.measured_runs import MeasuredRuns

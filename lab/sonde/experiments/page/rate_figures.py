@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from markupsafe import Markup
-
 from sonde.charts.curves import Curve, CurveChartData, build_curve_chart
+from sonde.charts.markup import Markup
 from sonde.charts.time_chart import TimeChartLine, build_time_chart
 from sonde.experiments.claims.measured_runs import MeasuredRuns
 from sonde.experiments.claims.samples import MissingError, compute_median_bounds

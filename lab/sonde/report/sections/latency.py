@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from markupsafe import Markup
-
+from sonde.charts.markup import Markup
 from sonde.findings.phase_summary import AssessedPhase
 from sonde.model.run import RecordedRun
 from sonde.report.distributions import build_latency_chart

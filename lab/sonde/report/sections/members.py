@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from markupsafe import Markup
-
+from sonde.charts.markup import Markup
 from sonde.findings.phase_summary import AssessedPhase
 from sonde.findings.stragglers import collect_node_rates, collect_task_rates
 from sonde.model.run import RecordedRun

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from markupsafe import Markup
 from numpy.typing import NDArray
 
 from sonde.charts.heat_map import HeatMap, build_time_labels, render_heat_map
+from sonde.charts.markup import Markup
 from sonde.findings.phase_summary import AssessedPhase
 from sonde.findings.slow_intervals import (
     compute_median_node_rates,

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from markupsafe import Markup
-
 import sonde.report.sections
+from sonde.charts.markup import Markup
 from sonde.findings.phase_summary import AssessedPhase
 from sonde.model.run import RecordedRun
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from markupsafe import Markup
 from numpy.typing import NDArray
 
 from sonde.charts.heat_map import HeatMap, build_time_labels, render_heat_map
+from sonde.charts.markup import Markup
 from sonde.charts.plot import render_html_table
 from sonde.findings.phase_summary import AssessedPhase
 from sonde.findings.storage_units import collect_unit_series, find_slow_units, list_storage_levels, sum_unit_operations
@@ -22,7 +22,6 @@ from sonde.findings.target_operations import (
 )
 from sonde.findings.targets import SlowTarget
 from sonde.model import quantities
-from sonde.model.escaping import escape_line
 from sonde.model.lines import SeriesLine, TargetsLine
 from sonde.model.record import PhaseRecord
 from sonde.model.run import RecordedRun
@@ -93,7 +92,7 @@ def _make_target_table(phase: PhaseRecord, targets_line: TargetsLine) -> Markup:
     )
     cells = [
         (
-            escape_line(item.target, 60),
+            item.target,
             item.kind,
             str(quantities.display_configured_size(item.bytes)),
             f"{item.ops:,}",
@@ -122,21 +121,21 @@ def render_unit_heat_map(run: RecordedRun, phase: PhaseRecord, unit_level: str) 
     if len(series) < 2 or not length:
         return None
     values = np.array([sum_into_bins(line.bytes, min(length, _MAX_COLUMNS)) for line in series])
-    name = escape_line(unit_level, 40)
     text = (
-        f"Bytes of the targets of each {name} together, one row each, over the time of the phase; each value by the"
-        " median of all."
+        f"Bytes of the targets of each {unit_level} together, one row each, over the time of the phase; each value by"
+        " the median of all."
     )
     names = [line.unit for line in series]
     seconds = length * series[0].slice_s
-    return _render_heat_map(f"{name} over time", text, names, values, seconds, find_slow_units(run, phase, unit_level))
+    return _render_heat_map(
+        f"{unit_level} over time", text, names, values, seconds, find_slow_units(run, phase, unit_level)
+    )
 
 
 def _make_unit_table(run: RecordedRun, phase: PhaseRecord, unit_level: str) -> Markup:
-    name = escape_line(unit_level, 40)
     cells = [
         (
-            escape_line(operation.unit, 60),
+            operation.unit,
             operation.kind,
             f"{operation.targets}",
             str(quantities.display_configured_size(operation.bytes)),
@@ -147,10 +146,10 @@ def _make_unit_table(run: RecordedRun, phase: PhaseRecord, unit_level: str) -> M
         for operation in sum_unit_operations(run, phase, unit_level)
     ]
     text = (
-        f"What the targets of each {name} served together; rates are over the whole phase, the mean is that of the"
-        " operations that lie on one target alone, the 99th percentile that of its worst target"
+        f"What the targets of each {unit_level} served together; rates are over the whole phase, the mean is that of"
+        " the operations that lie on one target alone, the 99th percentile that of its worst target"
     )
-    head = (name, "Kind", "Targets", "Bytes", "Rate", "Operations", "Mean", "Worst 99 %", "Longest")
+    head = (unit_level, "Kind", "Targets", "Bytes", "Rate", "Operations", "Mean", "Worst 99 %", "Longest")
     return render_html_table(head, cells, text, 2)
 
 

@@ -6,14 +6,12 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator
 
-from markupsafe import Markup
-
+from sonde.charts.markup import Markup
 from sonde.charts.plot import render_html_table
 from sonde.findings.phase_summary import AssessedPhase
 from sonde.findings.stragglers import MemberRate
 from sonde.findings.targets import collect_target_rates, collect_target_usage, count_fragments, describe_pool_disks
 from sonde.model import quantities
-from sonde.model.escaping import escape_line
 from sonde.model.lines import LayoutLine
 from sonde.model.run import RecordedRun
 from sonde.report.distributions import build_member_rate_chart
@@ -30,7 +28,7 @@ def _draw_targets(run: RecordedRun, assessed_phase: AssessedPhase) -> Iterator[t
         for rate in collect_target_rates(assessed_phase.phase, assessed_phase.operations)
     }
     if len(rates) > 1:
-        members = [MemberRate(escape_line(name, 60), rate) for name, rate in rates.items()]
+        members = [MemberRate(name, rate) for name, rate in rates.items()]
         css = choose_style_class(assessed_phase.summary.classification)
         yield (
             "wide",
@@ -52,7 +50,7 @@ def _describe_files_of_targets(
     rate = quantities.display_operation_rate if counts_operations else quantities.display_byte_rate
     rows = [
         (
-            escape_line(item.name, 60),
+            item.name,
             f"{item.files:,}",
             str(quantities.display_configured_size(item.bytes)),
             str(rate(rates_by_target[item.name])) if item.name in rates_by_target else "",

@@ -6,13 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from markupsafe import Markup
 from numpy.typing import NDArray
 
 from sonde.charts.axes import Axis, Tick, build_amount_axis, build_time_axis
+from sonde.charts.markup import Markup
 from sonde.charts.plot import Chart, Panel
 from sonde.findings.phase_summary import AssessedPhase
-from sonde.model.escaping import escape_line
 from sonde.model.run import RecordedRun
 from sonde.report.sections.section import ChartWidth, PhaseSection
 from sonde.telemetry.data import TelemetryData, load_telemetry
@@ -81,7 +80,7 @@ def build_device_chart(
         summary=" ".join(sentences),
         panels=[rate_panel, busy_panel],
         x_unit=f"{time_axis.unit} since the phase began",
-        caption=Markup(" ").join(escape_line(sentence) for sentence in sentences),
+        caption=Markup(" ").join(sentences),
     )
 
 

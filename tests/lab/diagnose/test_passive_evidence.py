@@ -183,7 +183,7 @@ def test_contradicting_counters_widen_the_answer(local_session: DiagnosisSession
     result = parse_stated_result(find_diagnosis_experiment("processor-work"), ["write=-50%"])
     agreeing = replace(local_session.model, counters=CounterEvidence({"busy-processors": True}))
     contradicting = replace(
-        local_session.model, counters=CounterEvidence({"busy-processors": False, "other-traffic": True})
+        local_session.model, counters=CounterEvidence({"busy-processors": False, "reads-from-device": True})
     )
     first, second = (diagnosis_model.compute_posterior([result]) for diagnosis_model in (agreeing, contradicting))
     assert float(np.max(first.hypothesis_probabilities)) > float(np.max(second.hypothesis_probabilities))

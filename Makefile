@@ -94,7 +94,7 @@ release: $(VENV)/.done-release  ## wheels, engine tarball, sources, list of comp
 	@$(BIN)/python tools/release.py
 
 # --- what developers do -----------------------------------------------------------------------------------------------
-.PHONY: check format lint tidy tidy-newest types asan tsan mutants test-clusters test-storage nightly fuzz
+.PHONY: check format lint tidy tidy-newest types asan asan-units tsan mutants test-clusters test-storage nightly fuzz
 check: $(VENV)/.done-dev $(VENV)/.done-test  ## layout, lint and types of all sources
 	@tools/check
 
@@ -136,6 +136,14 @@ ON_A_MOUNT = @test -x $(MOUNT) || { echo "sonde-mount is not built: libfuse 3.12
 asan: $(DONE)/asan $(VENV)/.done-test  ## C++ tests and the mounted machine under the address and undefined-behavior sanitizers
 	ctest --preset asan
 	$(call ON_A_MOUNT,asan,ASAN)
+
+# Sanitized objects are linked with the tests that the package tree compiled.
+$(DONE)/asan-units: $(DONE)/tests
+	@$(call TREE,asan-units)
+	@touch $@
+
+asan-units: $(DONE)/asan-units  ## C++ tests with the tested code under these sanitizers
+	ctest --preset asan-units -j $(shell nproc)
 
 tsan: $(DONE)/tsan $(VENV)/.done-test  ## C++ tests and the mounted machine under the thread sanitizer
 	ctest --preset tsan

@@ -33,7 +33,7 @@ _TEMPORARY = 0x01  # IFA_F_TEMPORARY; of IPv4 IFA_F_SECONDARY
 _NEXT_HOP_ID = 30  # RTA_NH_ID
 _DUPLICATE, _DEPRECATED, _TENTATIVE = 0x08, 0x20, 0x40  # IFA_F_DADFAILED, IFA_F_DEPRECATED, IFA_F_TENTATIVE
 _INVERTED = 0x2  # FIB_RULE_INVERT
-_ROUTER_FLAG = 0x80  # NTF_ROUTER of linux/neighbour.h
+_ROUTER_FLAG = 0x80  # NTF_ROUTER of rtnetlink
 _NEIGHBOR_STATES = {0x01: "incomplete", 0x02: "reachable", 0x04: "stale", 0x08: "delay", 0x10: "probe", 0x20: "failed",
                     0x40: "noarp", 0x80: "permanent"}  # fmt: skip
 _ROUTE_KINDS = {1: "unicast", 2: "local", 6: "blackhole", 7: "unreachable", 8: "prohibit", 9: "throw"}

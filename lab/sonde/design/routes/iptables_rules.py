@@ -114,10 +114,10 @@ def _parse_rule(table: str, line: str, origin: str) -> FirewallRule:
 def _list_arguments(tokens: Sequence[str], position: int) -> list[str]:
     """The arguments of an option: the tokens up to the next option."""
     arguments = []
-    for token in tokens[position + 1 :]:
-        if token == "!" or (token.startswith("-") and len(token) > 1 and not token[1].isdigit()):
+    for lexeme in tokens[position + 1 :]:
+        if lexeme == "!" or (lexeme.startswith("-") and len(lexeme) > 1 and not lexeme[1].isdigit()):
             break
-        arguments.append(token)
+        arguments.append(lexeme)
     return arguments
 
 

@@ -83,12 +83,12 @@ class _RuleReader:
     maps: list[NftRulePart] = field(default_factory=list)
 
     def peek(self, offset: int = 0) -> str:
-        """A token, "" behind the last one."""
+        """A lexeme, "" behind the last one."""
         index = self.position + offset
         return self.tokens[index] if index < len(self.tokens) else ""
 
     def take(self) -> str:
-        """The next token, which is read with this."""
+        """The next lexeme, which is read with this."""
         self.position += 1
         return self.peek(-1)
 
@@ -113,30 +113,30 @@ def parse_nft_rule(rule_text: str, sets: Mapping[str, list[str]]) -> list[NftRul
 
 def _read_statement(reader: _RuleReader) -> bool:
     """Reads a statement that is no expression; False for an expression."""
-    token, following = reader.peek(), reader.peek(1)
-    if token == "#":
+    lexeme, following = reader.peek(), reader.peek(1)
+    if lexeme == "#":
         return False
-    if token in ("jump", "goto"):
-        reader.changes = replace(reader.changes, target=following, is_goto=token == "goto")
+    if lexeme in ("jump", "goto"):
+        reader.changes = replace(reader.changes, target=following, is_goto=lexeme == "goto")
         reader.position += 2
-    elif token in _VERDICTS:
-        reader.changes = replace(reader.changes, target=_VERDICTS[token])
+    elif lexeme in _VERDICTS:
+        reader.changes = replace(reader.changes, target=_VERDICTS[lexeme])
         reader.position += 1
-    elif token == "counter":
+    elif lexeme == "counter":
         reader.position += 5 if following == "packets" else 3 if following == "name" else 1
-    elif token == "comment":
+    elif lexeme == "comment":
         reader.position += 2
-    elif token == "log":
+    elif lexeme == "log":
         reader.position += 1
         while reader.peek() in _LOG_OPTIONS:
             reader.position += 2
-    elif token in ("limit", "quota", "last") or (token, following) == ("ct", "count"):
+    elif lexeme in ("limit", "quota", "last") or (lexeme, following) == ("ct", "count"):
         _read_limit(reader)
-    elif token in ("add", "update", "delete", "meter", "set"):
+    elif lexeme in ("add", "update", "delete", "meter", "set"):
         _read_set_update(reader)
-    elif token == "flow":
+    elif lexeme == "flow":
         reader.position += 3
-    elif token == "xt" and following in ("match", "target"):
+    elif lexeme == "xt" and following in ("match", "target"):
         name = reader.peek(2).strip('"')
         if following == "match" and name != "comment":
             reader.selectors.append(Selector("unknown", "", text=f"xt match {name}"))
@@ -237,49 +237,49 @@ def _read_expression(reader: _RuleReader) -> bool:
 
 def _read_key(reader: _RuleReader) -> str:
     """The expression at the position, by the name in `_MEMBERS`; "" for a text that begins none."""
-    token = reader.take()
-    if token == "meta":
-        token = reader.take()
-        return token
-    if token in _BARE_KEYS:
-        return token
-    if token == "fib":
-        parts = [token, reader.take()]
+    lexeme = reader.take()
+    if lexeme == "meta":
+        lexeme = reader.take()
+        return lexeme
+    if lexeme in _BARE_KEYS:
+        return lexeme
+    if lexeme == "fib":
+        parts = [lexeme, reader.take()]
         while reader.peek() and reader.peek() not in ("oif", "oifname", "type"):
             reader.position += 1
         return " ".join((*parts, reader.take()))
-    if token == "numgen":  # random mod N
+    if lexeme == "numgen":  # random mod N
         reader.position += 5 if reader.peek(3) == "offset" else 3
-        return token
-    if token in ("ip", "ip6", "tcp", "udp", "th", "ct", "icmp", "icmpv6", "sctp", "dccp", "ether", "socket", "rt",
+        return lexeme
+    if lexeme in ("ip", "ip6", "tcp", "udp", "th", "ct", "icmp", "icmpv6", "sctp", "dccp", "ether", "socket", "rt",
                  "vlan", "exthdr", "frag", "ah", "esp", "comp", "udplite", "ipsec", "igmp"):  # fmt: skip
         field_name = reader.take()
-        if token == "ct" and field_name in ("original", "reply"):
+        if lexeme == "ct" and field_name in ("original", "reply"):
             field_name = " ".join((field_name, reader.take()))
             if field_name.split()[1] in ("ip", "ip6"):
                 reader.position += 1
-        return f"{token} {field_name}" if field_name else ""
+        return f"{lexeme} {field_name}" if field_name else ""
     return ""
 
 
 def _take_values(reader: _RuleReader, part_count: int) -> list[str] | None:
     """The values of a comparison; None for those that are not known (a set that the output lacks)."""
-    token = reader.take()
-    if token.startswith("@"):
-        return reader.sets.get(token)
-    if token.startswith("{"):
-        return split_set_elements(token[1:-1])
+    lexeme = reader.take()
+    if lexeme.startswith("@"):
+        return reader.sets.get(lexeme)
+    if lexeme.startswith("{"):
+        return split_set_elements(lexeme[1:-1])
     for _ in range(part_count - 1):
         reader.position += 1
-        token = f"{token} . {reader.take()}"
-    return [token] if part_count > 1 else [text.strip() for text in token.split(",")]
+        lexeme = f"{lexeme} . {reader.take()}"
+    return [lexeme] if part_count > 1 else [text.strip() for text in lexeme.split(",")]
 
 
 def _read_verdict_map(reader: _RuleReader, members: Sequence[_Member]) -> None:
-    token = reader.take()
-    elements = reader.sets.get(token) if token.startswith("@") else split_set_elements(token[1:-1])
+    lexeme = reader.take()
+    elements = reader.sets.get(lexeme) if lexeme.startswith("@") else split_set_elements(lexeme[1:-1])
     if elements is None:
-        reader.maps.append(NftRulePart((Selector("unknown", "", text=f"vmap {token}"),), "DROP"))
+        reader.maps.append(NftRulePart((Selector("unknown", "", text=f"vmap {lexeme}"),), "DROP"))
         return
     for element in elements:
         key, _, verdict = element.rpartition(" : ")
@@ -361,7 +361,7 @@ def _normalize_flags(flags_text: str) -> str:
 
 
 def _find_next_statement(reader: _RuleReader, position: int) -> int:
-    """The position of the next token that begins a statement or an expression, from a position on."""
+    """The position of the next lexeme that begins a statement or an expression, from a position on."""
     starts = (*_VERDICTS, "jump", "goto", "counter", "log", "limit", "ct", "ip", "ip6", "tcp", "udp", "th", "meta",
               "iifname", "oifname", "iif", "oif", "comment", "add", "update", "meter", "xt", "#", "fib")  # fmt: skip
     while position < len(reader.tokens) and reader.tokens[position] not in starts:

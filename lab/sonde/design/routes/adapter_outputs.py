@@ -23,14 +23,15 @@ _VALUE_PATTERN = re.compile(r"\s*([^:]+):\s*(\S.*?)?\s*")
 
 @dataclass(frozen=True)
 class InfiniBandPort:
-    """One port of an InfiniBand adapter: its adapter and number, its state, its rate in Gbit/s and the address of the
-    subnet manager (0: none answers)."""
+    """One port of an InfiniBand adapter: its adapter and number, its state, its rate in Gbit/s, the address of the
+    subnet manager (0: none answers) and its GUID with colons ("": not printed)."""
 
     adapter: str
     number: str
     state: str
     rate: float
     manager: int
+    guid: str = ""
 
 
 def is_ethtool_output(output_text: str) -> bool:
@@ -73,10 +74,12 @@ def parse_ibstat_output(output_text: str) -> Iterator[InfiniBandPort]:
             if adapter and rate and values.get("Link layer", "InfiniBand") == "InfiniBand":
                 number = next(iter(values)).removeprefix("Port ")
                 manager = values.get("SM lid", "")
+                guid = values.get("Port GUID", "").lower().removeprefix("0x")
                 yield InfiniBandPort(
                     adapter[1],
                     number,
                     values.get("State", ""),
                     float(rate[0]),
                     int(manager) if manager.isdigit() else -1,
+                    ":".join(re.findall("..", guid)),
                 )

@@ -25,7 +25,7 @@ _FAST_LINK_MB = 25_000
 _LANES = 4
 _LEAST_SPEED_MB = 1000
 # The slowest link of four lanes since 2008, QDR, in Gbit/s.
-_LEAST_INFINIBAND_RATE = 40
+LEAST_INFINIBAND_RATE = 40
 _OFFLOADS = {
     "tcp-segmentation-offload": ("tso", "the processor splits what it sends into single packets"),
     "generic-receive-offload": ("gro", "the processor handles each received packet by itself"),
@@ -184,7 +184,7 @@ def find_infiniband_faults(host_tables: HostTables) -> Iterator[RouteFault | Che
                 " configured it, so IPoIB and RDMA do not work",
                 "start the subnet manager of this fabric (opensm, or that of the switch), and look at its log",
             )  # fmt: skip
-        elif port.rate < _LEAST_INFINIBAND_RATE:
+        elif port.rate < LEAST_INFINIBAND_RATE:
             yield RouteFault(
                 "slow link", name,
                 f"{name} runs at {port.rate:g} Gbit/s: its link has lost lanes or speed",

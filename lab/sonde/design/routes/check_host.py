@@ -13,10 +13,12 @@ from sonde.design.routes.check_file_ports import find_port_file_faults
 from sonde.design.routes.check_host_firewall import (
     FIREWALL_OF_HOST,
     find_host_firewall_faults,
+    find_host_of_class,
     list_addresses_by_device,
     list_observed_devices,
     list_unjudged_rules_of_host,
 )
+from sonde.design.routes.check_infiniband_rates import find_infiniband_rate_faults
 from sonde.design.routes.check_interface_names import find_naming_faults
 from sonde.design.routes.check_interface_profiles import find_profile_faults, list_devices_with_ports
 from sonde.design.routes.check_lnet import check_lnet_tables, list_unknown_lnet
@@ -251,6 +253,7 @@ def _check_interface_profiles(
             *find_profile_faults(profiles, devices, host_tables, addresses),
             *find_naming_faults(list_devices_with_ports(devices, host_tables), naming_tables),
             *find_port_file_faults(list_devices_with_ports(devices, host_tables), host_tables),
+            *find_infiniband_rate_faults(system, find_host_of_class(system, host_or_class, host_tables), host_tables),
         )
     )
     return RouteCheck(host_or_class, faults, (), comparisons)

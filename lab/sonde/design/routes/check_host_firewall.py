@@ -40,7 +40,7 @@ def find_host_firewall_faults(
     system: System, host_or_class: str, host_tables: HostTables
 ) -> Iterator[RouteFault | CheckedItem]:
     """Connections of file systems that the rules or the policy of INPUT or OUTPUT drop or reject."""
-    host = _find_host(system, host_or_class, host_tables)
+    host = find_host_of_class(system, host_or_class, host_tables)
     if not host or not host_tables.firewalls:
         return
     for connection in list_service_connections(system, host, host_tables.has_lnet):
@@ -60,7 +60,7 @@ def find_host_firewall_faults(
 
 def list_unjudged_rules_of_host(system: System, host_or_class: str, host_tables: HostTables) -> list[str]:
     """Rules of which no check says what they drop."""
-    host = _find_host(system, host_or_class, host_tables)
+    host = find_host_of_class(system, host_or_class, host_tables)
     if not host or not host_tables.firewalls:
         return []
     return describe_unjudged_rules(drop for _, drop in _iterate_drops(system, host, host_tables))
@@ -155,7 +155,7 @@ def make_packet_to_other_side(host_view: HostView, host_tables: HostTables) -> P
     return Packet(source, others[0], "", device, "output")
 
 
-def _find_host(system: System, host_or_class: str, host_tables: HostTables) -> str:
+def find_host_of_class(system: System, host_or_class: str, host_tables: HostTables) -> str:
     """The host of a class that has one of the observed addresses, else its first one; "" for other names."""
     if host_or_class not in system.index and host_or_class not in system.index.groups:
         return ""
@@ -170,7 +170,7 @@ def _find_host(system: System, host_or_class: str, host_tables: HostTables) -> s
 
 def list_observed_devices(system: System, host_or_class: str, host_tables: HostTables) -> tuple[str, ...]:
     """The devices that have the planned addresses of a host, the planned ones where none has."""
-    host = _find_host(system, host_or_class, host_tables)
+    host = find_host_of_class(system, host_or_class, host_tables)
     addresses = system.find_addresses(host) if host else ()
     return tuple(
         dict.fromkeys(find_device(address.address or "", address.device, host_tables) for address in addresses)
@@ -180,7 +180,7 @@ def list_observed_devices(system: System, host_or_class: str, host_tables: HostT
 def list_addresses_by_device(system: System, host_or_class: str, host_tables: HostTables) -> dict[str, list[str]]:
     """The planned addresses of a host with prefix, by device; none where neither the name nor an address tells which
     host of a class it is."""
-    host = _find_host(system, host_or_class, host_tables)
+    host = find_host_of_class(system, host_or_class, host_tables)
     observed = {address.partition("/")[0] for address in host_tables.addresses or ()}
     addresses = system.find_addresses(host) if host else ()
     if host != host_or_class and not observed & {each.address for each in addresses}:

@@ -16,6 +16,7 @@ from sonde.model.errors import UserError
 from sonde.model.system import System
 from sonde.model.system.addressing import InterfaceAddress
 from sonde.model.system.network import Network, Router, Server
+from sonde.model.tables.quantity import ReadWriteRates
 
 IpVersion = Literal[4, 6]
 
@@ -204,16 +205,23 @@ def _find_interface_rate(system: System, host_id: str, network_id: str, network_
     """Bytes per second of one interface: its described rate, else that of the network; a server may be slower than
     both."""
     host_table = system.get_part(host_id).table
+    link_rates = find_link_rates(system, host_id, network_id, network_record)
+    rates = [link_rates] if link_rates is not None else []
+    if isinstance(host_table, Server) and host_table.rate is not None:
+        rates.append(host_table.rate)
+    values = [float(value) for item in rates for value in (item.read, item.write) if value is not None]
+    return min(values) if values else None
+
+
+def find_link_rates(system: System, host_id: str, network_id: str, network_record: Network) -> ReadWriteRates | None:
+    """The described rates of the interface of a host on a network, else those of the network."""
+    host_table = system.get_part(host_id).table
     interface = next(
         (item for item in getattr(host_table, "interfaces", ()) if system.index.resolve_references(
             system.index.get_source(host_table), "interfaces.network", item.network, ("networks",)) == (network_id,)),
             None
     )  # fmt: skip
-    rates = [item for item in (getattr(interface, "rate", None) or network_record.rate,) if item is not None]
-    if isinstance(host_table, Server) and host_table.rate is not None:
-        rates.append(host_table.rate)
-    values = [float(value) for item in rates for value in (item.read, item.write) if value is not None]
-    return min(values) if values else None
+    return getattr(interface, "rate", None) or network_record.rate
 
 
 def _make_routers(

@@ -26,6 +26,7 @@ from sonde.design.routes.check_lnet_policies import list_unread_policies
 from sonde.design.routes.check_lnet_tunables import list_unread_module_options, list_unread_tunables
 from sonde.design.routes.check_router import NOT_SET
 from sonde.design.routes.check_settings import KERNEL_OPTIONS
+from sonde.design.routes.check_vlan_files import find_vlan_file_faults
 from sonde.design.routes.fabric import Fabric, covers_range, find_fabrics
 from sonde.design.routes.faults import RouteCheck, RouteFault
 from sonde.design.routes.file_remedies import add_file_remedies
@@ -253,6 +254,7 @@ def _check_interface_profiles(
             *find_profile_faults(profiles, devices, host_tables, addresses),
             *find_naming_faults(list_devices_with_ports(devices, host_tables), naming_tables),
             *find_port_file_faults(list_devices_with_ports(devices, host_tables), host_tables),
+            *find_vlan_file_faults(profiles, devices, host_tables),
             *find_infiniband_rate_faults(system, find_host_of_class(system, host_or_class, host_tables), host_tables),
         )
     )

@@ -15,6 +15,7 @@ from sonde.design.routes.bond_options import convert_networkd_options
 from sonde.design.routes.output_texts import split_shell_words
 
 MTU, MODE, IPV6_MTU, PRIVACY, VLAN, MASTER, BOND = "mtu", "mode", "ipv6 mtu", "ipv6 privacy", "vlan", "master", "bond"
+CHILD = "child"  # a VLAN that networkd creates on an interface
 _TRUE = ("yes", "true", "1", "on")
 # The options of files by format, section and name; of ifcfg- files without a section.
 _OPTIONS = {
@@ -49,13 +50,17 @@ class FileSetting:
 
 
 def read_file_settings(file_text: str, file_name: str, file_format: str) -> Iterator[FileSetting]:
-    """The settings in a configuration file of a format of `sonde route plan`; none where it is for several devices."""
+    """The settings in a configuration file of a format of `sonde route plan`; of those for several devices
+    only VLANs."""
     base_name = file_name.rpartition("/")[2]
     lines = list(_iterate_lines(file_text, file_format))
     device = next((value for _, section, name, value, _ in lines if (section, name) in _DEVICE_NAMES), "")
     if file_format == "network-scripts":
         names = [value for _, _, name, value, _ in lines if name == "DEVICE"]
         device = names[-1] if names else base_name.rpartition("ifcfg-")[2]
+    for number, section, name, value, text in lines:
+        if (file_format, section, name) == ("networkd", "Network", "VLAN"):  # also of drop-ins, without a device
+            yield FileSetting(device, CHILD, value, f"{base_name}, line {number} ({text})")
     if not _SIMPLE_NAME_PATTERN.fullmatch(device):
         return
     for number, section, name, value, text in lines:

@@ -30,6 +30,7 @@ from sonde.design.routes.firewall_rules import (
     find_certain_drop,
     find_translation,
     list_drops,
+    list_logging_rules,
 )
 from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.packet_selectors import Packet
@@ -113,6 +114,7 @@ def _check_direction(fabric: Fabric, firewall: Firewall, direction: _Direction) 
             )  # fmt: skip
             continue
         yield from _check_services(fabric, firewall, direction)
+        yield from _check_logging(fabric, firewall, direction)
         if drop is None:
             yield from _check_moved_connections(firewall, packet, connections, len(fabric.routers))
         errors = find_certain_drop(firewall, replace(packet, protocol="icmp"))
@@ -171,6 +173,24 @@ def _check_services(fabric: Fabric, firewall: Firewall, direction: _Direction) -
             f"{describe_limits(drops[0])} by {decision.description}{example}",
             _describe_remedy(decision, direction) if is_certain
             else f"remove the limit, or {_describe_remedy(decision, direction)}",
+        )  # fmt: skip
+
+
+def _check_logging(fabric: Fabric, firewall: Firewall, direction: _Direction) -> Iterator[RouteFault]:
+    """Rules that log each packet of established connections."""
+    logged: dict[FirewallRule, Packet] = {}
+    for planned in _list_planned_packets(fabric, firewall, direction):
+        for rule in list_logging_rules(firewall, planned.packet) if planned.stage != OPENING else ():
+            if fabric.services or not _has_port_selector(rule):
+                logged.setdefault(rule, planned.packet)
+    for rule, packet in logged.items():
+        yield RouteFault(
+            "every packet logged", rule.origin,
+            f"packets from {direction[0].network} to {direction[1].network} are logged one by one by the rule"
+            f" {rule.text}, as those from {packet.source} to {packet.destination}: this takes processor time from"
+            " forwarding, and fills the disk",
+            "remove the rule, log new connections only (state NEW), or set a limit (-m limit --limit 5/min, limit rate"
+            " of nft before log)",
         )  # fmt: skip
 
 

@@ -36,6 +36,7 @@ class FirewallRule:
     mark: int | None = None  # that it gives to a packet without a mark
     mark_mask: int = _ALL_BITS  # the bits of the mark that it changes
     segment_bytes: int | None = None  # to which it lowers the maximum segment size (MSS) of TCP
+    is_logging: bool = False  # writes a line to the kernel log for each packet
 
     @property
     def destination_ports(self) -> str:
@@ -127,6 +128,7 @@ class _Walk:
     base_chain: BaseChain
     decisions: list[Decision] = field(default_factory=list)
     rules: list[FirewallRule] = field(default_factory=list)
+    logging_rules: list[FirewallRule] = field(default_factory=list)  # that log it in any case
 
     def pass_chain(
         self, name: str, match: Match, conditions: tuple[FirewallRule, ...], depth: int = 0
@@ -142,6 +144,7 @@ class _Walk:
             self.rules.append(rule)
             self._change_packet(rule, own_match)
             joint_match = min(match, own_match)
+            self.logging_rules += [rule] if rule.is_logging and joint_match is Match.ALWAYS else []
             is_conditional = own_match is not Match.ALWAYS
             jump_conditions = (*conditions, rule) if is_conditional else conditions
             is_accepting, is_leaving = False, rule.is_goto or rule.target == "RETURN"
@@ -224,6 +227,19 @@ def iterate_rules_on_path(firewall: Firewall, packet: Packet, kind: str = "") ->
         packet = walk.packet
         if kind in ("", chain.kind):
             yield from walk.rules
+
+
+def list_logging_rules(firewall: Firewall, packet: Packet) -> list[FirewallRule]:
+    """The rules that log each such packet, where the firewall drops none of them."""
+    rules = list[FirewallRule]()
+    if list_drops(firewall, packet):
+        return rules
+    for chain in firewall.list_base_chains(packet):
+        walk = _Walk(firewall, packet, chain)
+        walk.pass_chain(chain.name, Match.ALWAYS, ())
+        packet = walk.packet
+        rules += walk.logging_rules
+    return rules
 
 
 def find_translation(firewall: Firewall, packet: Packet) -> FirewallRule | None:

@@ -174,4 +174,8 @@ def _read_target_option(option: str, arguments: Sequence[str], values: dict[str,
 def _translate_target(values: dict[str, Any]) -> dict[str, Any]:
     """The values of a rule with the name of its target as this package uses it."""
     names = {"NFQUEUE": "QUEUE", "STEAL": "DROP"}
-    return values | {"target": names.get(values.get("target", ""), values.get("target", ""))}
+    return (
+        values
+        | {"is_logging": values.get("target") == "LOG"}
+        | {"target": names.get(values.get("target", ""), values.get("target", ""))}
+    )

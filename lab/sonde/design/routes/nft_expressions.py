@@ -69,6 +69,7 @@ class NftRulePart:
     mark: int | None = None
     mark_mask: int = 0xFFFFFFFF
     segment_bytes: int | None = None
+    is_logging: bool = False
 
 
 @dataclass
@@ -128,8 +129,12 @@ def _read_statement(reader: _RuleReader) -> bool:
         reader.position += 2
     elif lexeme == "log":
         reader.position += 1
+        options = list[str]()
         while reader.peek() in _LOG_OPTIONS:
+            options.append(reader.peek())
             reader.position += 2
+        # a group hands packets to a program instead
+        reader.changes = replace(reader.changes, is_logging="group" not in options)
     elif lexeme in ("limit", "quota", "last") or (lexeme, following) == ("ct", "count"):
         _read_limit(reader)
     elif lexeme in ("add", "update", "delete", "meter", "set"):

@@ -50,7 +50,7 @@ def parse_nft_output(output_text: str, file_name: str) -> Iterator[Firewall]:
                 rules += [
                     FirewallRule(
                         table.name, chain, text, origin, part.selectors, part.target, part.is_goto,
-                        part.mark, part.mark_mask, part.segment_bytes,
+                        part.mark, part.mark_mask, part.segment_bytes, part.is_logging,
                     )
                     for part in parse_nft_rule(text, table.sets)
                 ]  # fmt: skip

@@ -23,6 +23,7 @@ from sonde.design.routes.adapter_outputs import (
     parse_ibstat_output,
 )
 from sonde.design.routes.address_lines import parse_address_output
+from sonde.design.routes.drop_in_files import mark_orphaned_drop_ins
 from sonde.design.routes.firewall_rules import Firewall
 from sonde.design.routes.host_names import is_hosts_file, parse_hosts_file
 from sonde.design.routes.host_tables import (
@@ -68,8 +69,6 @@ _SYSCTL_FILE_PATTERN = re.compile(r"^-?\w+[./][\w.\-/*]+\s*=", re.MULTILINE)
 _UNKNOWN_KIND_PROBLEM = (
     "holds no rule, route, address, neighbor, sysctl or kernel option; give saved output of ip, sysctl or"
 )
-
-
 # The picture that sonde route plan writes beside its files.
 _PICTURE_PATTERN = re.compile(r"\s*(?:<\?xml[^>]*>\s*)?<svg\b")
 # Files of network-scripts: rule-ib0, rule6-ib0, route-ib0, route6-ib0.
@@ -116,7 +115,7 @@ def read_host_sources(table_files: Iterable[Path], required_files: Collection[Pa
     lnet_files: list[HostTables] = []
     others: list[HostTables] = []
     all_tables, unread = _read_files(table_files, required_files)
-    for file, tables in all_tables:
+    for file, tables in mark_orphaned_drop_ins(all_tables):
         if tables.pictures:
             others.append(tables)
         elif tables.has_lnet and not tables.has_lnet_states:

@@ -174,7 +174,8 @@ def _check_addresses(
         devices = {router.near_address: router.near_device, router.far_address: router.far_device}
         # without a device the system file states, or with one that is up: the kernel removes addresses with the device
         missing = sorted(address for address in {*devices} - present - {*replaced}
-                         if is_device_up(devices[address], host_tables) or devices[address] == "")  # fmt: skip
+                         if (is_device_up(devices[address], host_tables) or devices[address] == "")
+                         and not _is_ipv6_off(fabric, devices[address], host_tables))  # fmt: skip
         if missing:
             held = ", ".join(sorted(present & {*devices}))
             yield RouteFault(
@@ -183,6 +184,13 @@ def _check_addresses(
                 else f"{router.name} has no address of both networks; the system file says {', '.join(missing)}",
                 "give it its address on both networks",
             )  # fmt: skip
+
+
+def _is_ipv6_off(fabric: Fabric, device: str, host_tables: HostTables) -> bool:
+    """Whether a setting, which is reported itself, has removed the addresses of a fabric from a device."""
+    settings = host_tables.settings or {}
+    names = [f"net.ipv6.conf.{name}.disable_ipv6" for name in ("all", device)]
+    return fabric.version == 6 and any(settings.get(name) == "1" for name in names)
 
 
 def _find_addresses_of_hosts(fabric: Fabric, network_names: str, present_addresses: set[str]) -> Iterator[RouteFault]:

@@ -115,3 +115,10 @@ def test_ipoib_mode_of_a_router_is_checked(mode: str, is_fault: bool) -> None:
     )
     kinds = {item.kind for item in check_router_tables([fabric], tables, router.name) if isinstance(item, RouteFault)}
     assert kinds & {"datagram mode", "MTU mismatch"} == {"datagram mode" if is_fault else "MTU mismatch"}
+
+
+def test_address_removed_without_ipv6_is_a_single_fault(tmp_path: Path) -> None:
+    outputs = {"addr": ADDRESSES.replace("    inet6 fd00:150::f002/64 scope global\n", ""), "sysctl": SYSCTL}
+    assert [fault.kind for fault in check_outputs(tmp_path / "on", outputs, "gw2").faults] == ["address missing"]
+    outputs["sysctl"] += "net.ipv6.conf.hsn0.disable_ipv6 = 1\n"
+    assert [fault.kind for fault in check_outputs(tmp_path / "off", outputs, "gw2").faults] == ["IPv6 is off"]

@@ -24,6 +24,7 @@ from sonde.model.system.network import Router
 
 # How many gateways of a network a fault writes out.
 _MAX_LISTED_GATEWAYS = 3
+LNET_ROUTE_MISSING = "LNet route missing"
 
 
 def check_lnet_tables(
@@ -140,7 +141,7 @@ def _describe_lnet_route_differences(
         if network not in renamed and gateways not in replaced.values():
             text = _format_first_names(gateways)
             yield RouteFault(
-                "LNet route missing", f"{network} by {text}", f"no route leads to {network} by {text}",
+                LNET_ROUTE_MISSING, f"{network} by {text}", f"no route leads to {network} by {text}",
                 "; ".join(f"lnetctl route add --net {network} --gateway {nid}"
                           for nid in gateways[:_MAX_LISTED_GATEWAYS]),
             )  # fmt: skip

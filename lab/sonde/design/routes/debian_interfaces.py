@@ -22,7 +22,7 @@ from sonde.design.routes.ip_lines import parse_route_line, parse_rule_line
 
 MANAGER = "ifupdown"
 _STANZA_PATTERN = re.compile(
-    r"^\s*(?:iface\s+\S+\s+(?:inet|inet6)\s+\w+|source(?:-directory)?\s+/?\S*interfaces)", re.MULTILINE
+    r"^[ \t]*(?:iface[ \t]+\S+[ \t]+inet6?[ \t]+\w|source(?:-directory)?[ \t]+\S*interfaces)", re.MULTILINE
 )
 _HEADS = ("iface", "auto", "mapping", "source", "source-directory", "rename", "no-auto-down", "no-scripts")
 _COMMANDS = ("up", "post-up", "pre-up")

@@ -26,7 +26,7 @@ from sonde.design.routes.link_usability import (
     list_devices_of_host_class,
     list_own_devices,
 )
-from sonde.design.routes.moved_ports import MISSING_INTERFACE, describe_child_creation
+from sonde.design.routes.moved_ports import MISSING_INTERFACE, describe_child_creation, find_renamed_port
 
 # The largest MTU of IPoIB in datagram mode: an InfiniBand packet of 4096 B without the header of 4 B.
 LARGEST_DATAGRAM_MTU = 4092
@@ -71,11 +71,17 @@ def _check_interface_state(host_view: HostView, host_tables: HostTables, routes_
     if device not in host_tables.links:
         holders = [f"{', '.join(others)} has {address}" for address, others in host_tables.address_devices.items()
                    if address in host_view.addresses]  # fmt: skip
+        renamed = find_renamed_port(device, host_tables)
+        if renamed and not holders:
+            holders = [f"it has {renamed}, which is a name of the same port"]
+        remedy = describe_child_creation(device, host_tables)
+        if renamed:
+            remedy = f"give {renamed} the name {device} again (a .link file with its link address)"
         yield RouteFault(
             MISSING_INTERFACE, device,
             f"this host has no {device}, which joins it to {side.network}"
             + (f" ({', '.join(holders)})" if holders else ""),
-            f"{describe_child_creation(device, host_tables) or 'look at the driver and its name'}, or correct the"
+            f"{remedy or 'look at the driver and its name'}, or correct the"
             f" device in the system file{routes_remedy}",
         )  # fmt: skip
     elif host_tables.links[device] == "down" and not is_bond_without_ports(device, host_tables):

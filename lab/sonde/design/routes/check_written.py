@@ -20,6 +20,7 @@ _SETTING_SUBJECTS = ("a setting", "the same value on both sides", SITE_SETTING)
 
 # The format that has all options, and the group of its settings.
 _SCRIPT, _SETTING_GROUP = "iproute2", "sysctl"
+NO_OUTPUT = "no output shows it"
 _ON_LINK_REASON = "a route without a next hop is on the link anyway"
 _PROFILE_REASON = "it names the profile, and no packet depends on it"
 _PLAY_REASON = "the play copies and starts the script, whose commands are compared"
@@ -92,6 +93,6 @@ def describe_options_not_compared(
             reason = REASONS[key]
         else:
             is_known = group == "sysctl" or key in COMPARISONS
-            reason = "no output shows it" if is_known else "no rule reads it"
+            reason = NO_OUTPUT if is_known else "no rule reads it"
         names_by_reason.setdefault(reason, {})[name if group == "sysctl" else f"{group} {name}"] = None
     return tuple(f"{', '.join(names)}, because {reason}" for reason, names in names_by_reason.items())

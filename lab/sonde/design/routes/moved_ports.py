@@ -16,6 +16,7 @@ from sonde.design.routes.link_usability import find_holding_device
 
 MISSING_INTERFACE = "interface missing"
 _LAST_VLAN = 4094
+_PORT_PATTERN = re.compile(r"np\d+$")
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,17 @@ def describe_child_creation(planned_device: str, host_tables: HostTables) -> str
         return f"ip link add link {parent} name {planned_device} type ipoib pkey 0x{number}"
     is_vlan = number.isdigit() and 0 < int(number) <= _LAST_VLAN and not is_infiniband
     return f"ip link add link {parent} name {planned_device} type vlan id {number}" if is_vlan else ""
+
+
+def find_renamed_port(planned_device: str, host_tables: HostTables) -> str:
+    """The interface with the planned name with or without the port (np0) that newer drivers add; "" for none."""
+    bare_name = _PORT_PATTERN.sub("", planned_device)
+    names = [
+        name
+        for name in host_tables.links
+        if name != planned_device and bare_name in (name, planned_device) and _PORT_PATTERN.sub("", name) == bare_name
+    ]
+    return names[0] if len(names) == 1 and re.search(r"\d$", bare_name) else ""
 
 
 def _choose_remedy(planned_device: str, actual_device: str, addresses: str, *, is_used: bool) -> str:

@@ -14,7 +14,7 @@ from fabric_builders import build_fabric
 from sonde.design.routes.check_router import check_router_tables
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables
-from sonde.design.routes.moved_ports import describe_child_creation
+from sonde.design.routes.moved_ports import describe_child_creation, find_renamed_port
 
 ROUTER_ADDRESSES = """2: hsn0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 9000 qdisc mq state UP qlen 1000
     inet 10.150.255.2/16 scope global hsn0
@@ -66,6 +66,26 @@ def test_remedy_for_a_missing_vlan_makes_it(tmp_path: Path, is_moved: bool) -> N
     )
     assert "ip link add link bond0 name bond0.210 type vlan id 210" in fault.remedy
     assert ("move 10.160.0.1, fd00:160::1 to bond0.210 and apply the plan" in fault.remedy) == is_moved
+
+
+@pytest.mark.parametrize(("device", "is_same_port"), [("bond0np0", True), ("bond1", False), ("mgmt", False)])
+def test_port_with_a_new_name_is_in_the_fault(tmp_path: Path, device: str, is_same_port: bool) -> None:
+    outputs = print_server_outputs()
+    outputs["addr"] = re.sub(r"    inet6? (10.160|fd00:160).*\n", "", outputs["addr"]).replace("bond0", device)
+    outputs["route"], outputs["route6"] = "default via 192.168.9.1 dev mgmt\n", "fe80::/64 dev mgmt metric 256\n"
+    verdict = check_outputs(tmp_path, outputs)
+    (fault,) = [each for each in verdict.faults if each.kind == "interface missing"]
+    assert ("bond0np0, which is a name of the same port" in fault.problem) == is_same_port
+    assert fault.remedy.startswith("give bond0np0 the name bond0 again") == is_same_port
+    reasons = [text.partition("because ")[2] for text in verdict.not_compared]
+    assert "bond0 is missing or no output shows it" in reasons
+    assert "no output shows it" not in reasons
+
+
+def test_other_port_of_an_adapter_has_another_name() -> None:
+    tables = HostTables(links=dict.fromkeys(("ens1f0np1", "ens2f0", "hsn"), "up"))
+    names = ("ens1f0np0", "ens1f0", "ens2f0np0", "ens2f1", "hsnnp0")
+    assert [find_renamed_port(name, tables) for name in names] == ["", "ens1f0np1", "ens2f0", "", ""]
 
 
 def test_command_for_a_missing_device_fits_its_kind() -> None:

@@ -143,6 +143,27 @@ def test_fsynced_data_survives_the_sudden_end_of_the_mount(mount_model: Mount, t
     assert os.getxattr(again / "kept", "user.mark") == b"here"
 
 
+@pytest.mark.usefixtures("mount_program")
+def test_machine_that_died_is_reported_in_one_sentence(sonde: Any, tmp_path: Path) -> None:
+    directory = tmp_path / "machine"
+    directory.mkdir()
+    mount = ("mount", "--system", "edison", "--mount", "fs2", "--no-cost", "machine")
+    started = sonde(*mount)
+    if started.returncode == 3:
+        pytest.skip(started.stderr)
+    process = process_of(directory)
+    os.kill(process, signal.SIGKILL)
+    while Path(f"/proc/{process}").exists():
+        time.sleep(0.01)
+    try:
+        for arguments in (mount, ("fault", "machine", "--list")):
+            answer = sonde(*arguments)
+            assert (answer.returncode, answer.stderr.count("\n")) == (2, 1)
+            assert "`sonde unmount machine` removes the mount of a machine that died." in answer.stderr
+    finally:
+        assert sonde("unmount", "machine").returncode == 0
+
+
 def test_layout_is_read_and_set_by_lustre_attributes(mount_model: Mount) -> None:
     directory = mount_model("--no-cost")
     file = directory / "file"

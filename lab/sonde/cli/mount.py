@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from sonde.launch.mounted_machine import mount_machine
+from sonde.launch.mounted_machine import mount_machine, require_no_machine
 from sonde.model.bundled_files import find_system_file
 from sonde.model.confined_files import write_file
 from sonde.model.errors import EXIT_OK, UserError
@@ -94,6 +94,7 @@ def command(
 
     More: sonde help concepts/mount
     """
+    require_no_machine(directory)
     if not directory.is_dir():
         raise UserError(f"{directory} is no directory; make it first.")
     machine = read_system(find_system_file(system))

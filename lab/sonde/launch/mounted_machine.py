@@ -30,11 +30,25 @@ def find_mounter() -> Path:
     return locate_component(MOUNTER_COMPONENT).path
 
 
+def _has_faults_file(directory: Path) -> bool:
+    """Whether a machine is mounted there. Raises UserError when its program has died and left its mount."""
+    try:
+        return (directory / _CONTROL_FILE / "faults").is_file()
+    except OSError as error:
+        raise UserError(
+            f"The directory {directory} does not answer ({error.strerror}); `sonde unmount {directory}` removes the"
+            " mount of a machine that died."
+        ) from error
+
+
+def require_no_machine(directory: Path) -> None:
+    """Raises UserError when a machine is mounted there, also one whose program has died."""
+    if _has_faults_file(directory):
+        raise UserError(f"A machine is mounted on {directory} already; `sonde unmount {directory}` ends it.")
+
+
 def mount_machine(mount_arguments: Sequence[str], in_foreground: bool) -> int:
     """Starts the program and returns its exit code; in the background it returns once the directory is mounted."""
-    directory = Path(mount_arguments[0])
-    if (directory / _CONTROL_FILE / "faults").is_file():
-        raise UserError(f"A machine is mounted on {directory} already; `sonde unmount {directory}` ends it.")
     command = [str(find_mounter()), "mount", *mount_arguments]
     if in_foreground:
         return subprocess.run([*command, "--foreground"], check=False).returncode
@@ -54,7 +68,7 @@ def send_fault_command(mount_directory: Path, fault_line: str) -> None:
 def read_active_faults(directory: Path) -> list[str]:
     """The faults of the machine that is mounted at `directory`."""
     path = directory / _CONTROL_FILE / "faults"
-    if not path.is_file():
+    if not _has_faults_file(directory):
         raise UserError(
             f"{directory} is no mounted machine: there is no {path}; `sonde mount --system FILE {directory}` mounts"
             " one."

@@ -28,7 +28,7 @@ from sonde.design.routes.check_routes import find_route_faults, list_attributes_
 from sonde.design.routes.check_rules import find_rule_faults, find_table_faults
 from sonde.design.routes.check_segments import SMALL_SEGMENTS, find_segment_faults_of_host
 from sonde.design.routes.check_settings import find_setting_faults
-from sonde.design.routes.check_written import NO_OUTPUT, list_options_not_compared
+from sonde.design.routes.check_written import list_options_not_compared
 from sonde.design.routes.consequences import drop_consequences
 from sonde.design.routes.fabric import Fabric
 from sonde.design.routes.faults import RouteCheck, RouteFault, list_unknown
@@ -96,12 +96,14 @@ def check_host_routes(
         if not (has_both_sides and fault.kind == OTHER_ORDER)  # the routes of both sides have been compared
     )
     class_name = views[0].host_class.name if views else None
+    missing_interfaces = [fault.location for fault in faults if fault.kind == MISSING_INTERFACE]
     not_compared = list_options_not_compared(
-        plan_all_routes(fabrics), class_name, host_tables.formats, (*comparisons, *further_comparisons)
+        plan_all_routes(fabrics),
+        class_name,
+        host_tables.formats,
+        (*comparisons, *further_comparisons),
+        missing_interfaces,
     )
-    missing = ", ".join(fault.location for fault in faults if fault.kind == MISSING_INTERFACE)
-    if missing:
-        not_compared = tuple(text.replace(NO_OUTPUT, f"{missing} is missing or {NO_OUTPUT}") for text in not_compared)
     unjudged_rules = list_unjudged_rules_of_routers(fabrics, host_tables, host_or_class) if not views else []
     not_examined = tuple(dict.fromkeys((*_list_not_examined(views, host_tables), *unjudged_rules)))
     return RouteCheck(host_or_class, faults, unknown, comparisons, not_compared, not_examined)

@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Iterator
 
 from sonde.design.checked_items import CheckedItem
-from sonde.design.routes.check_arp_monitor import list_networks
+from sonde.design.routes.check_arp_monitor import SILENT_TARGET, list_networks
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.file_settings import BOND, MASTER, FileSetting
 from sonde.design.routes.host_tables import HostTables, find_ip_version
@@ -66,7 +66,7 @@ def _check_targets(setting: FileSetting, host_tables: HostTables) -> Iterator[Ro
     yield CheckedItem("the ARP targets of a bond in a file", setting.device)
     if not any(ipaddress.ip_address(target) in network for target in targets for network in networks):
         yield RouteFault(
-            "bond asks a silent address", setting.origin,
+            SILENT_TARGET, setting.origin,
             f"{setting.device} is to ask {', '.join(targets)} by ARP whether its ports work, on no network of"
             f" {setting.device} ({', '.join(map(str, networks))}): without an answer it takes sound ports out of use",
             "write the address of a router or server of this network that answers, or watch the link (miimon=100)",

@@ -11,7 +11,6 @@ from sonde.design.routes.check_segments import find_segment_faults_of_router
 from sonde.design.routes.fabric import Fabric, FabricRouter, FabricSide
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.firewall_drops import (
-    DROPS_SOME,
     OPENING,
     PacketDrop,
     PlannedPacket,
@@ -50,11 +49,10 @@ def find_firewall_faults(
         faults = list[RouteFault]()
         for direction, _ in _iterate_directions(fabric, routers, replace(host_tables, firewalls=(firewall,))):
             faults += _check_direction(fabric, firewall, direction)
-        for fault in _join_directions(faults, fabric):
-            key = (fault.kind, fault.problem.partition(" by ")[0])  # iptables and nft print one firewall
-            if key not in reported:
-                yield fault
-        reported |= {(fault.kind, fault.problem.partition(" by ")[0]) for fault in _join_directions(faults, fabric)}
+        # iptables and nft print one firewall
+        joined = [((each.kind, each.problem.partition(" by ")[0]), each) for each in _join_directions(faults, fabric)]
+        yield from (fault for key, fault in joined if key not in reported)
+        reported |= {key for key, _ in joined}
 
 
 def list_unjudged_rules_of_router(
@@ -166,11 +164,10 @@ def _check_services(fabric: Fabric, firewall: Firewall, direction: _Direction) -
         of_services = "" if is_for_all_services and not has_ports else f" of {' and '.join(names)}"
         packet = drops[0].planned.packet
         example = "" if affected == same_stage else f", as from {packet.source} to {packet.destination}"
-        verb = "rejected" if decision.verdict == "REJECT" else "dropped"
         yield RouteFault(
-            f"firewall {'rejects' if verb == 'rejected' else 'drops'}" if is_certain else DROPS_SOME, origin,
-            f"{stage}{of_services} from {direction[0].network} to {direction[1].network} are {verb}"
-            f"{describe_limits(drops[0])} by {decision.description}{example}",
+            drops[0].fault_kind, origin,
+            f"{stage}{of_services} from {direction[0].network} to {direction[1].network} are"
+            f" {drops[0].verb}{describe_limits(drops[0])} by {decision.description}{example}",
             _describe_remedy(decision, direction) if is_certain
             else f"remove the limit, or {_describe_remedy(decision, direction)}",
         )  # fmt: skip

@@ -12,7 +12,6 @@ from functools import partial
 from sonde.design.checked_items import CheckedItem, join_first_names
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.firewall_drops import (
-    DROPS_SOME,
     OPENING,
     REPLY,
     PacketDrop,
@@ -95,24 +94,23 @@ def _describe_dropped(
     for (stage, is_incoming, origin, is_certain), members in groups.items():
         if stage != OPENING and origin in opening_origins:
             continue  # the connections of this rule or policy are reported with their first packets
-        connections, decision = [connection for connection, _ in members], members[0][1].decision
+        connections, drop = [connection for connection, _ in members], members[0][1]
         if reported.setdefault((stage, tuple(connections)), origin) != origin:
             continue
         services = list(dict.fromkeys(f"{each.service} (TCP port {each.port})" for each in connections))
         groups_of_peers = list(dict.fromkeys(each.peer_group for each in connections))
-        verb = "rejected" if decision.verdict == "REJECT" else "dropped"
         direction, peer = ("from", "-s") if is_incoming else ("to", "-d")
         ports = ", ".join(dict.fromkeys(str(each.port) for each in connections))
         addresses = list(dict.fromkeys(each.peer_address for each in connections))
         accept = (
             f"accept TCP {'from' if stage == REPLY else 'to'} port {ports} {direction} the networks of"
-            f" {join_first_names(groups_of_peers)} ({peer}) before it (chain {decision.chain.name}), and in the files"
-            " of the firewall"
+            f" {join_first_names(groups_of_peers)} ({peer}) before it (chain {drop.decision.chain.name}), and in the"
+            " files of the firewall"
         )
         yield RouteFault(
-            f"firewall {'rejects' if verb == 'rejected' else 'drops'}" if is_certain else DROPS_SOME, origin,
-            f"{stage} of {' and '.join(services)} {direction} {join_first_names(groups_of_peers)} are {verb}"
-            f"{describe_limits(members[0][1])} by {decision.description}, as {direction} {addresses[0]}",
+            drop.fault_kind, origin,
+            f"{stage} of {' and '.join(services)} {direction} {join_first_names(groups_of_peers)} are"
+            f" {drop.verb}{describe_limits(drop)} by {drop.decision.description}, as {direction} {addresses[0]}",
             accept if is_certain else f"remove the limit, or {accept}",
         )  # fmt: skip
 

@@ -15,14 +15,17 @@ from sonde.design.routes.check_host_firewall import find_device
 from sonde.design.routes.fabric import find_link_rates
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables
-from sonde.design.routes.permanent_addresses import get_permanent_address, shorten_link_address
+from sonde.design.routes.permanent_addresses import (
+    get_permanent_address,
+    is_infiniband_address,
+    shorten_link_address,
+)
 from sonde.model.system import System
 from sonde.model.system.network import Network
 
 _GIGABIT_BYTES = 1e9 / 8
 # ibstat prints rates without error correction, 200 of 212.5 Gbit/s; system files may state either, or net of coding.
 _CODING_SHARE = 1.1
-_INFINIBAND_BYTES = 20
 # Statuses of numbers that nobody has read or measured.
 _UNCERTAIN = ("assumed", "fitted")
 
@@ -35,7 +38,7 @@ def find_infiniband_rate_faults(
     devices_by_guid = {
         shorten_link_address(address): device
         for device in host_tables.link_details
-        if len((address := get_permanent_address(device, host_tables)).split(":")) == _INFINIBAND_BYTES
+        if is_infiniband_address(address := get_permanent_address(device, host_tables))
     }
     active = [port for port in host_tables.infiniband_ports if port.state == "Active"]
     unassigned = [port for port in active if port.guid not in devices_by_guid]

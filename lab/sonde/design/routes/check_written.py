@@ -20,7 +20,7 @@ _SETTING_SUBJECTS = ("a setting", "the same value on both sides", SITE_SETTING)
 
 # The format that has all options, and the group of its settings.
 _SCRIPT, _SETTING_GROUP = "iproute2", "sysctl"
-NO_OUTPUT = "no output shows it"
+_NO_OUTPUT = "no output shows it"
 _ON_LINK_REASON = "a route without a next hop is on the link anyway"
 _PROFILE_REASON = "it names the profile, and no packet depends on it"
 _PLAY_REASON = "the play copies and starts the script, whose commands are compared"
@@ -59,10 +59,15 @@ COMPARISONS: Mapping[Key, str] = {
 
 
 def list_options_not_compared(
-    plans: Sequence[RoutePlan], class_name: str | None, formats: Sequence[str], comparisons: Iterable[CheckedItem]
+    plans: Sequence[RoutePlan],
+    class_name: str | None,
+    formats: Sequence[str],
+    comparisons: Iterable[CheckedItem],
+    missing_interfaces: Sequence[str] = (),
 ) -> tuple[str, ...]:
     """Options that the plan writes for a class of hosts in some formats and that no comparison was made of, with the
-    reason. Without a class, those of the routers. Settings are those of the script where no file has some."""
+    reason, which may be that interfaces are missing. Without a class, those of the routers. Settings are those of the
+    script where no file has some."""
 
     def list_options(file_format: str) -> list[WrittenOption]:
         files = make_plan_files(plans, file_format, class_name)
@@ -74,13 +79,14 @@ def list_options_not_compared(
     written = [option for file_format in planned_formats for option in list_options(file_format)]
     if not any(option.group == _SETTING_GROUP for option in written):
         written += [option for option in list_options(_SCRIPT) if option.group == _SETTING_GROUP]
-    return describe_options_not_compared(written, comparisons)
+    return describe_options_not_compared(written, comparisons, missing_interfaces)
 
 
 def describe_options_not_compared(
-    written: Iterable[WrittenOption], comparisons: Iterable[CheckedItem]
+    written: Iterable[WrittenOption], comparisons: Iterable[CheckedItem], missing_interfaces: Sequence[str] = ()
 ) -> tuple[str, ...]:
     """Options that were not compared; those of one reason in one text."""
+    no_output = f"{', '.join(missing_interfaces)} is missing or {_NO_OUTPUT}" if missing_interfaces else _NO_OUTPUT
     items = list(comparisons)
     subjects = {item.subject for item in items}
     settings = {normalize_setting_name(item.location) for item in items if item.subject in _SETTING_SUBJECTS}
@@ -93,6 +99,6 @@ def describe_options_not_compared(
             reason = REASONS[key]
         else:
             is_known = group == "sysctl" or key in COMPARISONS
-            reason = NO_OUTPUT if is_known else "no rule reads it"
+            reason = no_output if is_known else "no rule reads it"
         names_by_reason.setdefault(reason, {})[name if group == "sysctl" else f"{group} {name}"] = None
     return tuple(f"{', '.join(names)}, because {reason}" for reason, names in names_by_reason.items())

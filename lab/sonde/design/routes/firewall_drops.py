@@ -46,6 +46,18 @@ class PacketDrop:
         """Whether all such packets are dropped."""
         return self.decision.is_certain_drop
 
+    @property
+    def verb(self) -> str:
+        """What happens to the packet: "dropped" or "rejected"."""
+        return "rejected" if self.decision.verdict == "REJECT" else "dropped"
+
+    @property
+    def fault_kind(self) -> str:
+        """The kind of fault that this is."""
+        if not self.is_certain:
+            return DROPS_SOME
+        return "firewall rejects" if self.decision.verdict == "REJECT" else "firewall drops"
+
 
 def make_planned_packets(opening: Packet, service: str, port: int, mtu: int | None) -> list[PlannedPacket]:
     """The packets of a connection in the direction of its first one."""

@@ -33,5 +33,9 @@ def find_owner_of_address(link_address: str, host_tables: HostTables) -> str:
 
 def shorten_link_address(link_address: str) -> str:
     """The part of a link address that its adapter keeps."""
-    is_infiniband = len(link_address.split(":")) == _INFINIBAND_BYTES
-    return link_address[-_FIXED_INFINIBAND_CHARACTERS:] if is_infiniband else link_address
+    return link_address[-_FIXED_INFINIBAND_CHARACTERS:] if is_infiniband_address(link_address) else link_address
+
+
+def is_infiniband_address(link_address: str) -> bool:
+    """Whether a link address is one of IPoIB, by its length."""
+    return len(link_address.split(":")) == _INFINIBAND_BYTES

@@ -42,7 +42,7 @@ def is_host_of_side(fabric: Fabric, side: FabricSide, host_tables: HostTables) -
 
 def find_router_of_tables(fabrics: Iterable[Fabric], host_tables: HostTables) -> str:
     """The name of the router that has its addresses on both networks in the tables; "" for other machines."""
-    present = {address.partition("/")[0] for address in host_tables.addresses or ()}
+    present = host_tables.own_addresses
     names = (
         router.name
         for fabric in fabrics

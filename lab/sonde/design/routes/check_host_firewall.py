@@ -161,7 +161,7 @@ def find_host_of_class(system: System, host_or_class: str, host_tables: HostTabl
         host for host in system.resolve_names(host_or_class)
         if system.get_part(host).kind in ("nodes", "servers", "routers")
     ]  # fmt: skip
-    observed = {address.partition("/")[0] for address in host_tables.addresses or ()}
+    observed = host_tables.own_addresses
     owners = [host for host in hosts if observed & {address.address for address in system.find_addresses(host)}]
     return (owners or hosts or [""])[0]
 
@@ -179,9 +179,8 @@ def list_addresses_by_device(system: System, host_or_class: str, host_tables: Ho
     """The planned addresses of a host with prefix, by device; none where neither the name nor an address tells which
     host of a class it is."""
     host = find_host_of_class(system, host_or_class, host_tables)
-    observed = {address.partition("/")[0] for address in host_tables.addresses or ()}
     addresses = system.find_addresses(host) if host else ()
-    if host != host_or_class and not observed & {each.address for each in addresses}:
+    if host != host_or_class and not host_tables.own_addresses & {each.address for each in addresses}:
         return {}
     by_device: dict[str, list[str]] = {}
     for each in addresses:

@@ -99,13 +99,9 @@ def list_unjudged_rules_of_routers(fabrics: Sequence[Fabric], host_tables: HostT
     ]
 
 
-def _list_hosts(host_tables: HostTables) -> set[str]:
-    return {address.partition("/")[0] for address in host_tables.addresses or ()}
-
-
 def _count_addresses(fabrics: Sequence[Fabric], host_tables: HostTables) -> dict[str, int]:
     """How many addresses of each router the tables have; without routers that have none."""
-    present, counts = _list_hosts(host_tables), dict[str, int]()
+    present, counts = host_tables.own_addresses, dict[str, int]()
     for fabric in fabrics:
         for router in fabric.routers:
             if number := len(present & {router.near_address, router.far_address}):
@@ -122,7 +118,7 @@ def _find_owners(fabrics: Sequence[Fabric], host_tables: HostTables) -> tuple[st
 
 def _is_undecided(fabrics: Sequence[Fabric], owner_names: Sequence[str], host_tables: HostTables) -> bool:
     """Whether the addresses are of several routers, all of none."""
-    present = _list_hosts(host_tables)
+    present = host_tables.own_addresses
     return len(owner_names) > 1 and not any(
         {router.near_address, router.far_address} <= present
         for fabric in fabrics for router in fabric.routers if router.name in owner_names
@@ -130,7 +126,7 @@ def _is_undecided(fabrics: Sequence[Fabric], owner_names: Sequence[str], host_ta
 
 
 def _describe_undecided(fabrics: Sequence[Fabric], owner_names: Sequence[str], host_tables: HostTables) -> RouteFault:
-    present = _list_hosts(host_tables)
+    present = host_tables.own_addresses
     texts = [
         f"{address} of {router.name}"
         for fabric in fabrics for router in fabric.routers
@@ -147,7 +143,7 @@ def _describe_undecided(fabrics: Sequence[Fabric], owner_names: Sequence[str], h
 def _check_addresses(
     fabric: Fabric, own_routers: Sequence[FabricRouter], host_tables: HostTables
 ) -> Iterator[RouteFault | CheckedItem]:
-    present = _list_hosts(host_tables)
+    present = host_tables.own_addresses
     complete = [router for router in own_routers if {router.near_address, router.far_address} <= present]
     yield from _check_prefixes(fabric, complete, host_tables)
     borrowed = {

@@ -24,8 +24,9 @@ def find_forwarding_faults(
     if host_tables.routes is None or len(pairs) != 1:
         return
     (near_device, far_device) = next(iter(pairs))
-    own_addresses = {text.partition("/")[0] for text in host_tables.addresses or ()}
-    own_addresses |= {address for router in routers for address in (router.near_address, router.far_address)}
+    own_addresses = host_tables.own_addresses | {
+        address for router in routers for address in (router.near_address, router.far_address)
+    }
     for incoming, outgoing, source_side, target_side in (
         (near_device, far_device, fabric.near, fabric.far),
         (far_device, near_device, fabric.far, fabric.near),

@@ -229,6 +229,11 @@ class HostTables:
             unread_files=tuple(dict.fromkeys((*self.unread_files, *other_tables.unread_files))),
         )
 
+    @property
+    def own_addresses(self) -> set[str]:
+        """The addresses of the host, without prefix."""
+        return {address.partition("/")[0] for address in self.addresses or ()}
+
     def list_devices_with_address(self, address: str, devices: Collection[str]) -> tuple[str, ...]:
         """Those of some devices that have an address."""
         return tuple(device for device in self.address_devices.get(address, ()) if device in devices)

@@ -9,8 +9,14 @@ from pathlib import Path
 import numpy as np
 
 from sonde.advise.call_log import CallKind, CallLog, CallLogBuilder, Calls, make_blank_calls
-from sonde.advise.darshan_library import CounterRecord, DarshanLog, open_darshan_log
-from sonde.advise.darshan_segments import CallRecord, describe_unread_module
+from sonde.advise.darshan_library import (
+    DAMAGED_LOG_ERRORS,
+    CounterRecord,
+    DarshanLog,
+    make_damaged_log_error,
+    open_darshan_log,
+)
+from sonde.advise.darshan_segments import CallRecord
 from sonde.model.errors import UserError
 
 MAX_SYNTHESIZED_CALLS = 50_000_000
@@ -33,8 +39,8 @@ def read_darshan_calls(log_path: Path, top_folder: str = "") -> CallLog:
             if not has_calls:
                 _add_calls_from_counters(log, builder, log_path)
             program, reason = log.command_line, _explain_missing_calls(log)
-    except (RuntimeError, ValueError, OverflowError, MemoryError) as reason:  # the library's, of damaged logs
-        raise UserError(f"{log_path} is damaged: {str(reason) or type(reason).__name__}.") from None
+    except DAMAGED_LOG_ERRORS as reason:
+        raise make_damaged_log_error(log_path, reason) from None
     files, tasks = builder.build_file_and_call_lists()
     notes = list(() if has_calls else (reason, *_SYNTHESIS_ASSUMPTIONS))
     notes.append("The log has no opens and closes in order: each rank opens a file before its first call and closes it"
@@ -45,8 +51,8 @@ def read_darshan_calls(log_path: Path, top_folder: str = "") -> CallLog:
 
 def _explain_missing_calls(log: DarshanLog) -> str:
     """Why a log gives no single calls."""
-    if log.has_unread_calls("DXT_POSIX"):
-        return describe_unread_module("DXT_POSIX", int(log.modules["DXT_POSIX"]["ver"]))
+    if reason := log.describe_unread_calls("DXT_POSIX"):
+        return reason
     if "DXT_POSIX" in log.modules:
         return "The module for single calls (DXT_POSIX) is empty."
     return "The log has no single calls (DXT)."

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,9 @@ from numpy.typing import NDArray
 
 from sonde.advise.darshan_segments import (
     CallRecord,
+    UnknownRecordFormError,
+    check_record_owner,
+    describe_unread_module,
     find_log_byte_order,
     has_readable_calls,
     make_byte_reader,
@@ -38,6 +42,10 @@ _RECORD_TYPES = {
 }
 # The newest versions that every supported wheel reads.
 _NEWEST_LIBRARY_VERSIONS = {"DXT_POSIX": 1, "DXT_MPIIO": 2}
+# What the library and the parsers raise of damaged logs.
+DAMAGED_LOG_ERRORS = (RuntimeError, ValueError, OverflowError, MemoryError)
+# So many records are read to see whether they have Darshan's form; records of another form differ from the second on.
+_PROBED_RECORDS = 8
 # More bins, components or targets than this in one record: the record is damaged.
 _MAX_BINS, _MAX_PARTS = 1 << 20, 1 << 16
 
@@ -85,6 +93,7 @@ class DarshanLog:
 
     def __init__(self, darshan_backend: Any, log_handle: Any, log_path: Path) -> None:
         self._backend, self._log, self._path = darshan_backend, log_handle, log_path
+        self._reasons_for_unread_calls: dict[str, str] = {}
         self.job: dict[str, Any] = darshan_backend.log_get_job(log_handle)
         self.modules: dict[str, dict[str, Any]] = darshan_backend.log_get_modules(log_handle)
 
@@ -103,42 +112,66 @@ class DarshanLog:
         return dict(self._backend.log_get_name_records(self._log))
 
     def iterate_counter_records(self, module_name: str) -> Iterator[CounterRecord]:
-        """Records of one of COUNTER_MODULES."""
+        """Records of one of COUNTER_MODULES. Raises UnknownRecordFormError."""
         counters, times = _read_counter_names(module_name)
         for buffer in self._iterate_records(module_name):
             record = self._backend.ffi.cast(_RECORD_TYPES[module_name], buffer)
+            file, rank = int(record.base_rec.id), int(record.base_rec.rank)
+            check_record_owner(module_name, file, rank, int(self.job["nprocs"]))
             integers = np.frombuffer(self._backend.ffi.buffer(record.counters), dtype=np.int64)
             floats = np.frombuffer(self._backend.ffi.buffer(record.fcounters), dtype=np.float64)
             values: dict[str, float] = dict(zip(counters, integers.tolist(), strict=False))
             values.update(zip(times, np.nan_to_num(floats, posinf=0.0, neginf=0.0).tolist(), strict=False))
-            yield CounterRecord(int(record.base_rec.id), int(record.base_rec.rank), values)
+            yield CounterRecord(file, rank, values)
 
     def iterate_call_records(self, module_name: str) -> Iterator[CallRecord]:
-        """Records of DXT_POSIX or DXT_MPIIO; none where `has_unread_calls`. They can be read once."""
-        if module_name not in self.modules or self.has_unread_calls(module_name):
-            return
+        """Records of DXT_POSIX or DXT_MPIIO; none where `describe_unread_calls` has a reason. They can be read once."""
+        if module_name in self.modules and not self.describe_unread_calls(module_name):
+            yield from self._iterate_module_calls(module_name)
+
+    def describe_unread_calls(self, module_name: str) -> str:
+        """A sentence when the log has DXT_POSIX or DXT_MPIIO in a version or form that is not known, else ""."""
+        if module_name not in self._reasons_for_unread_calls:
+            self._reasons_for_unread_calls[module_name] = self._find_reason_for_unread_calls(module_name)
+        return self._reasons_for_unread_calls[module_name]
+
+    def _find_reason_for_unread_calls(self, module_name: str) -> str:
+        if module_name not in self.modules:
+            return ""
+        version = int(self.modules[module_name]["ver"])
+        if not has_readable_calls(module_name, version):
+            return describe_unread_module(module_name, version)
+        try:
+            with open_darshan_log(self._path) as log:  # the library gives the bytes of a module once
+                for _ in islice(log._iterate_module_calls(module_name), _PROBED_RECORDS):
+                    pass
+        except UnknownRecordFormError as reason:
+            return f"The single calls of the log are not in Darshan's own form ({reason}), so they are left out."
+        return ""
+
+    def _iterate_module_calls(self, module_name: str) -> Iterator[CallRecord]:
         index, version = (int(self.modules[module_name][name]) for name in ("idx", "ver"))
         if version > _NEWEST_LIBRARY_VERSIONS[module_name]:
             read_bytes = make_byte_reader(read_newer_module(self._path, index))
         else:
             read_bytes = self._make_module_reader(index)
-        yield from parse_call_records(read_bytes, module_name, version, find_log_byte_order(self._path))
+        order = find_log_byte_order(self._path)
+        yield from parse_call_records(read_bytes, module_name, version, order, int(self.job["nprocs"]))
 
     def _make_module_reader(self, module_index: int) -> Callable[[int], bytes]:
         ffi, read, handle = self._backend.ffi, _load_module_reader(), self._log["handle"]
+        is_at_end = False
 
         def read_bytes(byte_count: int) -> bytes:
+            nonlocal is_at_end
+            if is_at_end:  # the library begins again
+                return b""
             buffer = ffi.new("char[]", byte_count)
-            received = int(read(handle, module_index, buffer, byte_count))
-            return bytes(ffi.buffer(buffer, max(0, received)))
+            received = max(0, int(read(handle, module_index, buffer, byte_count)))
+            is_at_end = received < byte_count
+            return bytes(ffi.buffer(buffer, received))
 
         return read_bytes
-
-    def has_unread_calls(self, module_name: str) -> bool:
-        """Whether the log has DXT_POSIX or DXT_MPIIO in a version that is not known."""
-        return module_name in self.modules and not has_readable_calls(
-            module_name, int(self.modules[module_name]["ver"])
-        )
 
     def iterate_time_bin_records(self) -> Iterator[TimeBinRecord]:
         """Records of the HEATMAP module."""
@@ -197,6 +230,13 @@ def open_darshan_log(log_path: Path) -> Iterator[DarshanLog]:
         yield DarshanLog(backend, log, log_path)
     finally:
         backend.log_close(log)
+
+
+def make_damaged_log_error(log_path: Path, reason: Exception) -> UserError:
+    """The error for one of DAMAGED_LOG_ERRORS that reading a log raised."""
+    if isinstance(reason, UnknownRecordFormError):
+        return UserError(f"{log_path} is damaged, or a modified Darshan wrote it, whose form is not known: {reason}.")
+    return UserError(f"{log_path} is damaged: {str(reason) or type(reason).__name__}.")
 
 
 @lru_cache

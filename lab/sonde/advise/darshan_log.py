@@ -10,11 +10,16 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from sonde.advise.darshan_library import CounterRecord, DarshanLog, open_darshan_log
-from sonde.advise.darshan_segments import describe_unread_module
+from sonde.advise.darshan_library import (
+    DAMAGED_LOG_ERRORS,
+    CounterRecord,
+    DarshanLog,
+    make_damaged_log_error,
+    open_darshan_log,
+)
+from sonde.advise.darshan_segments import UnknownRecordFormError
 from sonde.advise.job_io import MAX_UNFOLDED_FILES, DirectionIo, FileIo, FileListLimiter, JobIo, MpiIo
 from sonde.advise.timeline import TimelineBuilder
-from sonde.model.errors import UserError
 
 _MAX_RANKS = 1 << 24
 _SIZE_CLASS_NAMES = (
@@ -40,8 +45,8 @@ def read_darshan_job(log_path: Path) -> JobIo:
     try:
         with open_darshan_log(log_path) as log:
             return _JobReader(log_path, log).read_all_modules()
-    except (RuntimeError, ValueError, OverflowError, MemoryError) as reason:  # the library's, of damaged logs
-        raise UserError(f"{log_path} is damaged: {str(reason) or type(reason).__name__}.") from None
+    except DAMAGED_LOG_ERRORS as reason:
+        raise make_damaged_log_error(log_path, reason) from None
 
 
 class _JobReader:
@@ -49,7 +54,7 @@ class _JobReader:
         self._log = log
         processes = int(log.job.get("nprocs", 0))
         if not 0 < processes <= _MAX_RANKS:
-            raise UserError(f"{log_path} is damaged: its header says that the job had {processes} processes.")
+            raise UnknownRecordFormError(f"its header says that the job had {processes} processes")
         seconds = float(log.job.get("run_time", 0.0))
         metadata = {str(name): str(value) for name, value in log.job.get("metadata", {}).items()}
         self._job = JobIo(
@@ -236,9 +241,8 @@ def _describe_missing(log: DarshanLog, job: JobIo) -> Iterator[str]:
         yield "The log has no records of POSIX calls: number, size and order of the calls are not known."
     if job.timeline is None and job.has_io:
         yield "The log has neither a heat map nor single calls (DXT): when each rank transferred data is not known."
-    unread = [module for module in ("DXT_POSIX", "DXT_MPIIO") if log.has_unread_calls(module)]
-    for module in unread:
-        yield describe_unread_module(module, int(log.modules[module]["ver"]))
+    unread = [reason for module in ("DXT_POSIX", "DXT_MPIIO") if (reason := log.describe_unread_calls(module))]
+    yield from unread
     if not job.calls.read and not job.calls.write and not unread:
         yield "The log has no single calls (DXT): the time of small and large calls is not known separately."
     if "LUSTRE" not in log.modules and any(file.file_system == "lustre" for file in job.files):

@@ -25,11 +25,26 @@ _DXT_HEADER_DTYPE = np.dtype(
 )
 _DXT_SEGMENT_FIELDS = [("offset", "i8"), ("length", "i8"), ("start", "f8"), ("end", "f8")]
 _SEGMENTS_PER_BLOCK = 1 << 16
+# No call transfers so many bytes; a time that is read as a length is more.
+_MAX_CALL_BYTES = 1 << 56
 _DARSHAN_MAGIC = 6567223
 # Of the header of format 3.41, which all logs with newer records have: type of compression, region and version of a
 # module by its index. 0 is zlib.
 _COMPRESSION_PLACE, _REGIONS_PLACE, _VERSIONS_PLACE = 16, 48, 48 + 16 * 64
 _COMPRESSED_BLOCK_BYTES = 1 << 16
+
+
+class UnknownRecordFormError(ValueError):
+    """Records that have another form than Darshan's own: of another size, as modified builds of Darshan write."""
+
+
+def check_record_owner(module_name: str, file: int, rank: int, process_count: int) -> None:
+    """Raises UnknownRecordFormError when a job of `process_count` processes has no such rank, and -1 (all ranks) is
+    not meant either, or when the file is 0, which no path has: then the bytes before it were no record."""
+    if not -1 <= rank < process_count:
+        raise UnknownRecordFormError(f"a record of {module_name} names rank {rank} of {process_count} processes")
+    if file == 0:
+        raise UnknownRecordFormError(f"a record of {module_name} belongs to no file")
 
 
 @dataclass(frozen=True)
@@ -105,10 +120,14 @@ def make_byte_reader(byte_blocks: Iterator[bytes]) -> Callable[[int], bytes]:
 
 
 def parse_call_records(
-    read_bytes: Callable[[int], bytes], module_name: str, record_version: int, byte_order: Literal["<", ">"]
+    read_bytes: Callable[[int], bytes],
+    module_name: str,
+    record_version: int,
+    byte_order: Literal["<", ">"],
+    process_count: int,
 ) -> Iterator[CallRecord]:
     """Parses the records of a module. `read_bytes(N)` returns the next N bytes, fewer at the end. An incomplete record
-    at the end gives the calls that it has."""
+    at the end gives the calls that it has. Raises UnknownRecordFormError."""
     header_type = _DXT_HEADER_DTYPE.newbyteorder(byte_order)
     with_threads = record_version >= _READABLE_VERSIONS[module_name][1]
     segment_type = np.dtype(
@@ -118,6 +137,7 @@ def parse_call_records(
         header = np.frombuffer(content, header_type)[0]
         file, rank, host = int(header["file"]), int(header["rank"]), header["host"].decode("utf-8", "replace")
         counts = int(header["writes"]), int(header["reads"])
+        check_record_owner(module_name, file, rank, process_count)
         if min(counts) < 0:
             raise ValueError(f"a record of {module_name} counts {min(counts)} calls")
         for is_write, count in ((True, counts[0]), (False, counts[1])):
@@ -140,6 +160,8 @@ def _read_dxt_segments(
         raw = np.frombuffer(content, segment_type, count=complete)
         for name, _ in _DXT_SEGMENT_FIELDS:
             calls[name] = raw[name]
+        if (calls["length"] > _MAX_CALL_BYTES).any():
+            raise UnknownRecordFormError(f"a call transfers {calls['length'].max()} bytes")
         if complete:
             yield calls
         if complete < size:

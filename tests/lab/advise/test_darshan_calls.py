@@ -143,6 +143,39 @@ def test_damaged_calls_of_new_version_are_refused(tmp_path: Path) -> None:
         read_call_log(path)
 
 
+def with_wider_calls(content: bytes, call_bytes: int) -> bytes:
+    """Records of DXT with 16 more bytes in front of each call, as a modified Darshan writes them."""
+    result, position = b"", 0
+    while position < len(content):
+        writes, reads = struct.unpack_from("<2q", content, position + 88)
+        calls = position + 104
+        result += content[position:calls]
+        position = calls + call_bytes * (writes + reads)
+        ends = range(calls, position, call_bytes)
+        result += b"".join(bytes(16) + content[call : call + call_bytes] for call in ends)
+    return result
+
+
+@pytest.mark.parametrize(("version", "call_bytes"), [(1, 32), (2, 40)])
+def test_calls_of_unknown_form_are_ignored(tmp_path: Path, version: int, call_bytes: int) -> None:
+    """The library begins again at the end of a module, so a reader that has lost its place never ends."""
+    builder = DarshanBuilder(processes=2, dxt_version=version)
+    for rank in range(2):
+        builder.counters("POSIX", "/lus/a", {"WRITES": 3, "BYTES_WRITTEN": 30}, rank=rank)
+        builder.calls("/lus/a", rank, (), WRITES)
+    path = builder.write(tmp_path / "wider.darshan")
+    content = path.read_bytes()
+    offset, length = struct.unpack_from("<2Q", content, PLACE)
+    records = zlib.decompress(content[offset : offset + length])
+    replace_module(path, zlib.compress(with_wider_calls(records, call_bytes)))
+    job = read_darshan_job(path)
+    assert (job.write.calls, job.write.bytes) == (6, 60)
+    assert not job.calls.write
+    assert sum("The single calls of the log are not in Darshan's own form (a " in text for text in job.missing) == 1
+    log = read_call_log(path)
+    assert (log.format, log.notes[0]) == ("Darshan counters", next(text for text in job.missing if "form" in text))
+
+
 def replace_module(path: Path, region: bytes) -> None:
     """Appends the compressed bytes of DXT_POSIX to a log and lets the header name them."""
     content = bytearray(path.read_bytes())

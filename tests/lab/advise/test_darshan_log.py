@@ -13,6 +13,7 @@ import pytest
 from darshan_builder import DarshanBuilder
 
 from sonde.advise import darshan_log, job_io
+from sonde.advise.call_sources import read_call_log
 from sonde.advise.darshan_log import read_darshan_job
 from sonde.advise.job_logs import find_darshan_logs, read_job_log, read_jobs_and_refusals
 from sonde.advise.reader_process import IsolatedLogReader
@@ -137,6 +138,18 @@ def test_file_of_another_kind_is_refused(tmp_path: Path) -> None:
             read_job_log(text, process)
         with pytest.raises(UserError, match="There is no log"):
             read_job_log(tmp_path / "absent.darshan", process)
+
+
+@pytest.mark.parametrize("rank", [2, -2, 1 << 62])
+def test_record_of_impossible_rank_is_refused(tmp_path: Path, rank: int) -> None:
+    """A modified Darshan writes longer records; read as its own they give numbers of any size."""
+    log = DarshanBuilder(processes=2)
+    log.counters("POSIX", "/lus/a", {"WRITES": 1}, rank=0).counters("POSIX", "/lus/b", {"WRITES": 1}, rank=rank)
+    path = log.write(tmp_path / "a.darshan")
+    expected = f"is damaged, or a modified Darshan wrote it, .*: a record of POSIX names rank {rank} of 2 processes.$"
+    for read in (read_darshan_job, read_call_log):
+        with pytest.raises(UserError, match=expected):
+            read(path)
 
 
 def test_damaged_logs_are_refused_or_read_in_part(tmp_path: Path) -> None:

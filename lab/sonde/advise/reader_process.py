@@ -57,7 +57,8 @@ class IsolatedLogReader:
             for process in list((getattr(executor, "_processes", None) or {}).values()):
                 with suppress(OSError):
                     process.kill()
-            executor.shutdown(wait=False, cancel_futures=True)
+            # Waits for the pool's thread: at the end of the program it would be woken through a closed pipe.
+            executor.shutdown(wait=True, cancel_futures=True)
 
     def __enter__(self) -> IsolatedLogReader:
         return self

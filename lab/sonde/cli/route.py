@@ -154,10 +154,10 @@ def check_command(system: str, files: tuple[Path, ...], name: str, other_files: 
     """Say what is wrong with rules, routes and settings of a host of SYSTEM.
 
     FILES are saved output of `ip -j rule`, `ip -j route show table all`, `ip -d -j addr`, `ip -j neigh`, `ip -j
-    nexthop`, `ip xfrm policy`, `sysctl -a`, a kernel .config, `ethtool`, `ibstat`, `iptables-save`, `nft
-    list ruleset`, `/etc/hosts`, `lnetctl export`, `lctl route_list`, any file that `sonde route plan` writes, or
-    folders of these. Without FILES this host is asked. Exit code 1 when something is wrong, 6 when nothing could be
-    compared.
+    nexthop`, `ip xfrm policy`, `sysctl -a`, a kernel .config, `ethtool`, `ibstat`, `tc -s qdisc`, `tc -s class show
+    dev DEVICE`, `iptables-save`, `nft list ruleset`, `/etc/hosts`, `lnetctl export`, `lctl route_list`, any file that
+    `sonde route plan` writes, or folders of these. Without FILES this host is asked. Exit code 1 when something is
+    wrong, 6 when nothing could be compared.
 
     \b
     Examples:

@@ -42,6 +42,7 @@ from sonde.design.routes.moved_ports import (
     name_used_devices,
 )
 from sonde.design.routes.plan import plan_all_routes
+from sonde.design.routes.queue_outputs import assign_devices
 from sonde.design.routes.setting_names import escape_dots_in_device_names, expand_setting_globs
 from sonde.model.errors import UserError
 
@@ -58,7 +59,7 @@ def check_host_routes(
     `further_comparisons`, of other tables of this host, count for the options of the plan that were not compared.
     Raises UserError when no fabric has the name."""
     moved_ports = find_moved_ports(find_host_views(fabrics, host_or_class), host_tables)
-    host_tables = _add_names_of_plan(host_tables, fabrics)
+    host_tables = _add_names_of_plan(host_tables, fabrics, host_or_class)
     fabrics = name_used_devices(fabrics, moved_ports)
     views = find_host_views(fabrics, host_or_class)
     versions = sorted({fabric.version for fabric in fabrics if not views or fabric in [view.fabric for view in views]})
@@ -185,18 +186,33 @@ def _list_planned_devices(fabrics: Sequence[Fabric]) -> list[str]:
     return devices
 
 
-def _add_names_of_plan(host_tables: HostTables, fabrics: Sequence[Fabric]) -> HostTables:
+def _add_names_of_plan(host_tables: HostTables, fabrics: Sequence[Fabric], host_or_class: str) -> HostTables:
     """The tables with the devices and addresses of the system file, and with all devices in place of patterns in
     settings."""
     host_tables = replace(
         host_tables,
         planned_devices=tuple(_list_planned_devices(fabrics)),
         planned_addresses=_list_planned_addresses(fabrics),
+        planned_rates=_map_planned_rates(fabrics, host_or_class),
+        queues=tuple(assign_devices(host_tables.queues, host_tables.devices)),
         all_neighbors=host_tables.neighbors or (),
     )
     if host_tables.settings is None:
         return host_tables
     return replace(host_tables, settings=expand_setting_globs(host_tables.settings, host_tables.devices))
+
+
+def _map_planned_rates(fabrics: Sequence[Fabric], host_or_class: str) -> dict[str, float]:
+    """The stated rates of the devices of a host, a class of hosts or a router."""
+    rates: dict[str, float] = {}
+    for fabric in fabrics:
+        for host_class in (*fabric.near.classes, *fabric.far.classes):
+            if host_class.rate is not None and host_or_class in (host_class.name, *host_class.hosts):
+                rates[host_class.device] = host_class.rate
+        for router in fabric.routers:
+            if router.rate is not None and host_or_class in (ROUTERS, router.name):
+                rates |= dict.fromkeys((router.near_device, router.far_device), router.rate)
+    return rates
 
 
 def _list_planned_addresses(fabrics: Sequence[Fabric]) -> frozenset[str]:

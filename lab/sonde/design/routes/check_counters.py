@@ -18,8 +18,8 @@ _MIN_ERRORS = 1000
 _MIN_ERROR_FRACTION = 1e-5
 # Drops have harmless reasons too (frames of unknown protocols, short bursts), so only a large fraction of many packets
 # counts.
-_MIN_PACKETS = 1_000_000
-_MIN_DROPPED_SENT, _MIN_DROPPED_RECEIVED = 0.01, 0.1
+MIN_PACKETS = 1_000_000
+MIN_DROPPED_SENT, _MIN_DROPPED_RECEIVED = 0.01, 0.1
 
 
 def find_counter_faults(device_name: str, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
@@ -70,14 +70,14 @@ def _check_drops(device_name: str, counters: Mapping[str, int]) -> Iterator[Rout
     """Packets that the kernel dropped before it sent them, or after it received them."""
     sent, received = counters.get("tx_packets", 0), counters.get("rx_packets", 0)
     unsent, ignored = counters.get("tx_dropped", 0), counters.get("rx_dropped", 0)
-    if sent + unsent >= _MIN_PACKETS and unsent >= _MIN_DROPPED_SENT * (sent + unsent):
+    if sent + unsent >= MIN_PACKETS and unsent >= MIN_DROPPED_SENT * (sent + unsent):
         yield RouteFault(
             "packets not sent", device_name,
             f"{unsent} of {sent + unsent} packets were dropped before {device_name} sent them (tx dropped), for one of"
             " several reasons: a full queue, a queueing discipline, a firewall or the driver",
             f"tc -s qdisc show dev {device_name}, then ethtool -S {device_name}",
         )  # fmt: skip
-    if received >= _MIN_PACKETS and ignored >= _MIN_DROPPED_RECEIVED * received:
+    if received >= MIN_PACKETS and ignored >= _MIN_DROPPED_RECEIVED * received:
         yield RouteFault(
             "received packets dropped", device_name,
             f"the kernel dropped {ignored} of {received} packets that {device_name} received (rx dropped), for one of"

@@ -12,6 +12,7 @@ from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.check_adapters import find_adapter_faults
 from sonde.design.routes.check_bonds import find_bond_option_faults, find_bond_port_faults
 from sonde.design.routes.check_counters import find_counter_faults
+from sonde.design.routes.check_queues import find_queue_faults
 from sonde.design.routes.fabric import FabricSide, is_address_in_ranges
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import LOOPBACK, HostTables
@@ -24,13 +25,10 @@ from sonde.design.routes.link_usability import (
     list_devices_of_host_class,
 )
 from sonde.design.routes.router_advertisements import describe_advertising_routers
-from sonde.model.units import format_count_with_noun
 
 TEMPORARY_ADDRESS = "temporary address"
-_FEW_PACKETS = 32
 _FEW_GSO_BYTES = 16384
 _FEW_GSO_SEGMENTS = 8
-_LIMITING_QUEUES = ("netem", "tbf", "htb", "hfsc", "cbq", "blackhole", "noop")
 _NARROW_SCOPES = ("host", "link")
 # The highest bit of a partition key of InfiniBand.
 _FULL_MEMBER = 0x8000
@@ -218,30 +216,10 @@ def find_port_faults(device_name: str, host_tables: HostTables) -> Iterator[Rout
 def find_device_faults(device_name: str, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
     """A device whose queue or adapter slows it down, or that does not use ARP."""
     yield from find_adapter_faults(device_name, host_tables)
+    yield from find_queue_faults(device_name, host_tables)
     details = host_tables.link_details.get(device_name)
     if details is None:
         return
-    yield CheckedItem("the queue of the interface", device_name)
-    if details.queue in _LIMITING_QUEUES:
-        yield RouteFault(
-            "interface slowed down", device_name,
-            f"the queueing discipline of {device_name} is {details.queue}, which delays, drops or limits packets",
-            f"tc qdisc del dev {device_name} root",
-        )  # fmt: skip
-    if details.queue == "noqueue" and "ring TX" in host_tables.adapters.get(device_name, {}):
-        yield RouteFault(
-            "interface slowed down", device_name,
-            f"{device_name} has no queue (noqueue), which is for virtual devices: the kernel drops each packet that"
-            " the rings of the adapter have no room for",
-            f"tc qdisc del dev {device_name} root",
-        )  # fmt: skip
-    if details.queue_length is not None and 0 < details.queue_length < _FEW_PACKETS:
-        yield RouteFault(
-            "short queue", device_name,
-            f"the queue of {device_name} holds {format_count_with_noun(details.queue_length, 'packet')} (qlen): bursts "
-            "are dropped",
-            f"ip link set {device_name} txqueuelen 1000",
-        )  # fmt: skip
     if details.is_switched_off:
         yield RouteFault(
             "interface down", device_name, f"a program has switched {device_name} off (protodown): it carries nothing",

@@ -16,6 +16,7 @@ from sonde.design.routes.interface_details import AddressDetails, LinkDetails
 from sonde.design.routes.interface_names import InterfaceName
 from sonde.design.routes.interface_profile import InterfaceProfile
 from sonde.design.routes.lnet_records import LnetInterface, LnetPeer, LnetPolicy, LnetRoute
+from sonde.design.routes.queue_outputs import QueueEntry
 from sonde.design.routes.security_policies import SecurityPolicy
 
 Item = TypeVar("Item")
@@ -126,6 +127,7 @@ class HostTables:
     address_details: Mapping[str, AddressDetails] = field(default_factory=dict)  # by address, without prefix
     link_details: Mapping[str, LinkDetails] = field(default_factory=dict)  # by device
     planned_devices: tuple[str, ...] = ()  # of the system file, which settings may name although the host lacks them
+    planned_rates: Mapping[str, float] = field(default_factory=dict)  # by planned device, bytes per second
     planned_addresses: frozenset[str] = frozenset()  # of the hosts and routers in the system file
     neighbors: tuple[ObservedNeighbor, ...] | None = None
     all_neighbors: tuple[ObservedNeighbor, ...] = ()  # of both IP versions, which select_version does not reduce
@@ -148,6 +150,7 @@ class HostTables:
     permanent_addresses: Mapping[str, str] = field(default_factory=dict)  # by device; of outputs other than ip's
     adapters: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # of ethtool, by device and name
     infiniband_ports: tuple[InfiniBandPort, ...] = ()
+    queues: tuple[QueueEntry, ...] = ()  # of tc
     firewalls: tuple[Firewall, ...] = ()
     host_names: tuple[HostName, ...] = ()  # of /etc/hosts
     pictures: tuple[str, ...] = ()  # names of files that hold a picture of a plan, so no tables
@@ -196,6 +199,7 @@ class HostTables:
             address_details={**self.address_details, **other_tables.address_details},
             link_details={**self.link_details, **other_tables.link_details},
             planned_devices=tuple(dict.fromkeys((*self.planned_devices, *other_tables.planned_devices))),
+            planned_rates={**self.planned_rates, **other_tables.planned_rates},
             planned_addresses=self.planned_addresses | other_tables.planned_addresses,
             neighbors=_join_known(self.neighbors, other_tables.neighbors),
             all_neighbors=(*self.all_neighbors, *other_tables.all_neighbors),
@@ -223,6 +227,7 @@ class HostTables:
                 for device in {**self.adapters, **other_tables.adapters}
             },
             infiniband_ports=tuple(dict.fromkeys((*self.infiniband_ports, *other_tables.infiniband_ports))),
+            queues=tuple(dict.fromkeys((*self.queues, *other_tables.queues))),
             firewalls=tuple(dict.fromkeys((*self.firewalls, *other_tables.firewalls))),
             host_names=(*self.host_names, *other_tables.host_names),
             pictures=tuple(dict.fromkeys((*self.pictures, *other_tables.pictures))),

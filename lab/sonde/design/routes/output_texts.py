@@ -8,13 +8,14 @@ import re
 import shlex
 from collections.abc import Iterator
 
-_LINK, _RULE, _POLICY, _SETTING, _ROUTE = "link", "rule", "policy", "setting", "route"
+_LINK, _RULE, _POLICY, _SETTING, _ROUTE, _QUEUE = "link", "rule", "policy", "setting", "route", "queue"
 # The first line of a link in `ip addr`, a line of `ip rule`, the first line of a policy in `ip xfrm policy`, and a line
 # of `sysctl -a`; others are routes or neighbors.
 _FIRST_LINES = (
     (_LINK, re.compile(r"\d+: \S+: <[A-Z,_\d-]*>")),
     (_RULE, re.compile(r"(\d+):\s")),
     (_POLICY, re.compile(r"src \S+ dst \S+")),
+    (_QUEUE, re.compile(r"(?:qdisc|class) \w+ [\da-f]*:")),
     (_SETTING, re.compile(r"[\w.\-/]+\s*=")),
 )
 # A line that may begin output of `ip -j` below another output.
@@ -34,7 +35,7 @@ def split_outputs(output_text: str) -> list[str]:
     listings = list(dict.fromkeys(kind for kind in kinds if kind))
     if (
         len(listings) < 2
-        or not any(kind in (_LINK, _RULE, _POLICY) for kind, _ in listings)
+        or not any(kind in (_LINK, _RULE, _POLICY, _QUEUE) for kind, _ in listings)
         or output_text.startswith("#!")
     ):
         return [output_text]

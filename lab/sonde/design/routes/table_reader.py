@@ -10,7 +10,7 @@ route- files, ``sysctl -a``, kernel configurations, and the files of networkd, N
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
@@ -48,7 +48,15 @@ from sonde.design.routes.iptables_rules import is_firewall_output, parse_firewal
 from sonde.design.routes.json_tables import parse_json_tables
 from sonde.design.routes.netplan_reader import get_netplan_order
 from sonde.design.routes.nft_rules import is_nft_output, parse_nft_output
-from sonde.design.routes.output_texts import split_outputs, split_shell_words
+from sonde.design.routes.output_texts import split_outputs
+from sonde.design.routes.queue_outputs import is_queue_output, parse_queue_output
+from sonde.design.routes.script_lines import (
+    IP_PROGRAMS,
+    join_continued_lines,
+    remove_program_and_verb,
+    select_applied_lines,
+    split_command_tokens,
+)
 from sonde.design.routes.security_policies import is_policy_listing, parse_policy_listing
 from sonde.design.routes.setting_names import is_device_split, parse_setting_name
 from sonde.design.routes.suse_routes import is_suse_route_file, parse_suse_routes
@@ -60,9 +68,6 @@ from sonde.model.shell import quote_command
 
 _RULE_BEGINS = ("rule", "from", "fwmark", "pref", "to", "not", "priority", "iif")
 _NEIGHBOR_STATES = ("REACHABLE", "STALE", "DELAY", "PROBE", "FAILED", "INCOMPLETE", "PERMANENT", "NOARP", "NONE")
-_IP_PROGRAMS = ("ip", "/sbin/ip", "/usr/sbin/ip", "/bin/ip", "/usr/bin/ip")
-# Next-hop objects: `ip route` also prints the next hops that they stand for.
-_NEXT_HOP_OBJECT_PATTERN = re.compile(r"\s+nh_info |id \d+ (via|dev|group|blackhole|encap)\b")
 # Lines of sysctl.d: an assignment, also to several settings (*), or a setting that those leave out (-NAME).
 _SYSCTL_LINE_PATTERN = re.compile(r"-?[\w.\-/*]+\s*=|-[\w.\-/]+\s*$")
 _SYSCTL_FILE_PATTERN = re.compile(r"^-?\w+[./][\w.\-/*]+\s*=", re.MULTILINE)
@@ -254,6 +259,8 @@ def _parse_tables_by_kind(table_text: str, file_name: str) -> HostTables:
         return HostTables(interface_names=tuple(parse_udev_rules(table_text, file_name)), formats=("udev",))
     if is_ibstat_output(table_text):
         return HostTables(infiniband_ports=tuple(parse_ibstat_output(table_text)))
+    if is_queue_output(table_text):
+        return HostTables(queues=tuple(parse_queue_output(table_text, file_name)))
     if is_policy_listing(table_text):
         return HostTables(security_policies=parse_policy_listing(table_text, file_name))
     if re.search(r"^(# )?CONFIG_\w+", table_text, re.MULTILINE):
@@ -296,14 +303,14 @@ class _LineTables:
 def _parse_ip_lines(table_text: str, file_name: str) -> HostTables:
     tables = _LineTables()
     is_script = bool(re.search(r"^#!|^[ \t]*apply\(\) \{", table_text, re.MULTILINE))
-    for number, line in _join_continued_lines(_select_applied_lines(table_text)):
+    for number, line in join_continued_lines(select_applied_lines(table_text)):
         origin = f"{file_name}, line {number}"
-        tokens = _split_tokens(line)
+        tokens = split_command_tokens(line)
         if tokens and (tokens[0] == "sysctl" or tokens[0].endswith("/sysctl")):
             tables.assignments += [
                 token.partition("=") for token in tokens[1:] if "=" in token and not token.startswith("-")
             ]
-        elif is_script and (not tokens or tokens[0] not in _IP_PROGRAMS):
+        elif is_script and (not tokens or tokens[0] not in IP_PROGRAMS):
             continue
         else:
             _parse_ip_line(tables, tokens, line, origin)
@@ -325,9 +332,9 @@ def _parse_ip_lines(table_text: str, file_name: str) -> HostTables:
 
 
 def _parse_ip_line(line_tables: _LineTables, tokens: list[str], script_line: str, output_origin: str) -> None:
-    is_command = bool(tokens) and tokens[0] in _IP_PROGRAMS
+    is_command = bool(tokens) and tokens[0] in IP_PROGRAMS
     version = 6 if is_command and "-6" in tokens[:3] else None
-    arguments = _remove_program_and_verb(tokens)
+    arguments = remove_program_and_verb(tokens)
     if re.match(r"\d+:", script_line) or (arguments and arguments[0] in _RULE_BEGINS):
         rule = parse_rule_line(arguments[1:] if arguments[0] == "rule" else arguments, script_line, output_origin)
         line_tables.rules.append(replace(rule, version=version or 4) if is_command else rule)
@@ -339,17 +346,6 @@ def _parse_ip_line(line_tables: _LineTables, tokens: list[str], script_line: str
             line_tables.routes.append(route)
 
 
-def _select_applied_lines(script_text: str) -> str:
-    """A script of Sonde has functions that apply, remove and show: only the first one says what a host gets. Line
-    numbers stay."""
-    lines = script_text.splitlines()
-    if "apply() {" not in lines:
-        return script_text
-    begin = lines.index("apply() {")
-    end = next((index for index in range(begin, len(lines)) if lines[index] == "}"), len(lines))
-    return "\n".join(line if begin < index < end or index == 0 else "" for index, line in enumerate(lines))
-
-
 def _has_content(script_line: str) -> bool:
     """Whether a line is neither empty nor a comment."""
     return bool(script_line.strip()) and not script_line.lstrip().startswith(("#", ";"))
@@ -359,41 +355,3 @@ def _parse_kernel_options(config_text: str) -> dict[str, str]:
     """CONFIG_ lines of a kernel configuration; an option that is not set is n."""
     options = dict(re.findall(r"^(CONFIG_\w+)=(\S+)", config_text, re.MULTILINE))
     return options | dict.fromkeys(re.findall(r"^# (CONFIG_\w+) is not set", config_text, re.MULTILINE), "n")
-
-
-def _join_continued_lines(script_text: str) -> Iterator[tuple[int, str]]:
-    """Logical lines with the number of their first line. A backslash or an indented next hop continues a line, a
-    semicolon ends it."""
-    pending, begin = "", 0
-    for number, raw in enumerate(script_text.splitlines(), start=1):
-        line = raw.split("#", 1)[0].rstrip()
-        if not line.strip() or set(line.strip()) <= {"."} or _NEXT_HOP_OBJECT_PATTERN.match(line):
-            continue
-        if pending and not pending.endswith("\\") and not line.lstrip().startswith("nexthop"):
-            yield begin, pending.strip().rstrip(";")
-            pending = ""
-        begin = begin if pending else number
-        pending = f"{pending.removesuffix(chr(92))} {line.strip()}" if pending else line.strip()
-    if pending:
-        yield begin, pending.strip().removesuffix("\\").rstrip(";")
-
-
-def _split_tokens(script_line: str) -> list[str]:
-    """The words of a command line up to `||` or `&&`, without quotes."""
-    tokens = split_shell_words(script_line)
-    end = next((index for index, token in enumerate(tokens) if token in ("||", "&&", "2>/dev/null")), len(tokens))
-    return tokens[:end]
-
-
-def _remove_program_and_verb(tokens: list[str]) -> list[str]:
-    """The tokens without the program and its verb: "ip -6 route add X" is "route X". Empty for commands that add
-    nothing."""
-    if tokens and tokens[0] in _IP_PROGRAMS:
-        tokens = [token for token in tokens[1:] if not token.startswith("-")]
-        if tokens and tokens[0] in ("r", "ro"):
-            tokens[0] = "route"
-        if len(tokens) > 1 and tokens[1] in ("add", "replace", "append", "a"):
-            del tokens[1]
-        else:
-            return []  # show, del, flush: nothing that is added
-    return tokens

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.check_segments import find_segment_faults_of_router
+from sonde.design.routes.check_translations import find_redirections
 from sonde.design.routes.fabric import Fabric, FabricRouter, FabricSide
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.firewall_drops import (
@@ -33,7 +34,7 @@ from sonde.design.routes.firewall_rules import (
 )
 from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.packet_selectors import Packet
-from sonde.design.routes.service_connections import GPFS_PORT, LNET_PORT, NFS_PORT, RoutedService
+from sonde.design.routes.service_connections import USUAL_SERVICES, RoutedService
 
 _Direction = tuple[FabricSide, FabricSide, str, str]
 
@@ -96,41 +97,52 @@ def _join_directions(faults: Sequence[RouteFault], fabric: Fabric) -> Iterator[R
 
 def _check_direction(fabric: Fabric, firewall: Firewall, direction: _Direction) -> Iterator[RouteFault]:
     source, destination, _, _ = direction
-    for packet in _list_packets(firewall, direction)[:1]:
-        yield from find_segment_faults_of_router(fabric, firewall, packet)
-        drop = find_certain_drop(firewall, packet)
-        connections = f"connections from {source.network} to {destination.network}"
-        is_opening_side = any(each.opening_network == source.network for each in _list_services(fabric))
-        if drop is not None and is_opening_side:
-            established = replace(packet, flags=frozenset({"ACK"}), states=frozenset({"ESTABLISHED"}))
-            is_new_only = find_certain_drop(firewall, established) is None
-            yield RouteFault(
-                "firewall drops", drop.origin,
-                f"{connections} are dropped by {drop.description}: no"
-                f" {'new connection' if is_new_only else 'packet'} of {packet.source} passes this router",
-                _describe_remedy(drop, direction),
-            )  # fmt: skip
-            continue
-        yield from _check_services(fabric, firewall, direction)
-        yield from _check_logging(fabric, firewall, direction)
-        if drop is None:
-            yield from _check_moved_connections(firewall, packet, connections, len(fabric.routers))
-        errors = find_certain_drop(firewall, replace(packet, protocol="icmp"))
-        if errors is not None and firewall.version == 4 and not list_drops(firewall, packet):
-            yield RouteFault(
-                "path MTU not discovered", errors.origin,
-                f"ICMP from {source.network} to {destination.network} is dropped by {errors.description}:"
-                " hosts do not hear that their packets are too large, and their connections stall",
-                "accept ICMP of type 3 (destination unreachable)",
-            )  # fmt: skip
-        translation = find_translation(firewall, packet)
-        if translation is not None:
-            yield RouteFault(
-                "addresses translated", translation.origin,
-                f"{connections} get another source address ({translation.target}): replies come back by this router"
-                " only, exports do not match, and all of these connections end when it fails",
-                f"take {source.network} out of the rule, as by ! -d {', '.join(destination.ranges)}",
-            )  # fmt: skip
+    packet = _list_packets(firewall, direction)[0]
+    yield from find_segment_faults_of_router(fabric, firewall, packet)
+    drop = find_certain_drop(firewall, packet)
+    connections = f"connections from {source.network} to {destination.network}"
+    is_opening_side = any(each.opening_network == source.network for each in _list_services(fabric))
+    if drop is not None and is_opening_side:
+        established = replace(packet, flags=frozenset({"ACK"}), states=frozenset({"ESTABLISHED"}))
+        is_new_only = find_certain_drop(firewall, established) is None
+        yield RouteFault(
+            "firewall drops", drop.origin,
+            f"{connections} are dropped by {drop.description}: no"
+            f" {'new connection' if is_new_only else 'packet'} of {packet.source} passes this router",
+            _describe_remedy(drop, direction),
+        )  # fmt: skip
+        return
+    yield from _check_services(fabric, firewall, direction)
+    yield from _check_logging(fabric, firewall, direction)
+    if drop is None:
+        yield from _check_moved_connections(firewall, packet, connections, len(fabric.routers))
+    errors = find_certain_drop(firewall, replace(packet, protocol="icmp"))
+    if errors is not None and firewall.version == 4 and not list_drops(firewall, packet):
+        yield RouteFault(
+            "path MTU not discovered", errors.origin,
+            f"ICMP from {source.network} to {destination.network} is dropped by {errors.description}:"
+            " hosts do not hear that their packets are too large, and their connections stall",
+            "accept ICMP of type 3 (destination unreachable)",
+        )  # fmt: skip
+    yield from _check_translations(fabric, firewall, direction, packet)
+
+
+def _check_translations(
+    fabric: Fabric, firewall: Firewall, direction: _Direction, packet: Packet
+) -> Iterator[RouteFault]:
+    """Rules that give forwarded packets another destination or source address."""
+    source, destination, _, _ = direction
+    openings = [each for each in _list_planned_packets(fabric, firewall, direction) if each.stage == OPENING]
+    yield from find_redirections(firewall, openings)
+    translation = find_translation(firewall, packet)
+    if translation is not None:
+        yield RouteFault(
+            "addresses translated", translation.origin,
+            f"connections from {source.network} to {destination.network} get another source address"
+            f" ({translation.target}): replies come back by this router only,"
+            " exports do not match, and all of these connections end when it fails",
+            f"take {source.network} out of the rule, as by ! -d {', '.join(destination.ranges)}",
+        )  # fmt: skip
 
 
 def _describe_remedy(decision: Decision, direction: _Direction) -> str:
@@ -213,9 +225,8 @@ def _list_planned_packets(fabric: Fabric, firewall: Firewall, direction: _Direct
 
 def _list_services(fabric: Fabric) -> Sequence[RoutedService]:
     """The services of the file systems in the system file; without any, those of all usual ones in both directions."""
-    usual = (("GPFS", GPFS_PORT), ("LNet", LNET_PORT), ("NFS", NFS_PORT))
     return fabric.services or [
-        RoutedService(name, port, side.network) for name, port in usual for side in (fabric.near, fabric.far)
+        RoutedService(name, port, side.network) for name, port in USUAL_SERVICES for side in (fabric.near, fabric.far)
     ]
 
 

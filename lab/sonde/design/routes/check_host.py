@@ -26,12 +26,13 @@ from sonde.design.routes.check_lnet_policies import list_unread_policies
 from sonde.design.routes.check_lnet_tunables import list_unread_module_options, list_unread_tunables
 from sonde.design.routes.check_router import NOT_SET
 from sonde.design.routes.check_settings import KERNEL_OPTIONS
+from sonde.design.routes.check_translations import find_translation_faults_of_host
 from sonde.design.routes.check_vlan_files import find_vlan_file_faults
 from sonde.design.routes.fabric import Fabric, covers_range, find_fabrics
 from sonde.design.routes.faults import RouteCheck, RouteFault
 from sonde.design.routes.file_remedies import add_file_remedies
 from sonde.design.routes.host_tables import HostTables
-from sonde.design.routes.host_view import find_host_views
+from sonde.design.routes.host_view import HostView, find_host_views
 from sonde.design.routes.moved_ports import find_moved_ports
 from sonde.design.routes.plan import plan_all_routes
 from sonde.design.routes.setting_origins import IN_FILES, add_setting_files
@@ -187,12 +188,17 @@ def _list_unread_contents(host_tables: HostTables, configured_tables: HostTables
     )
 
 
+def _find_views_of_system(system: System, host_or_class: str) -> list[HostView]:
+    """The fabrics that a host is part of; none in a system, or for a name, without IP routes."""
+    try:
+        return find_host_views(find_fabrics(system), host_or_class)
+    except UserError:
+        return []
+
+
 def _map_moved_devices(system: System, host_or_class: str, host_tables: HostTables) -> dict[str, str]:
     """The interfaces that a host of IP routes uses in place of the planned ones."""
-    try:
-        views = find_host_views(find_fabrics(system), host_or_class)
-    except UserError:  # a system or a name without IP routes
-        return {}
+    views = _find_views_of_system(system, host_or_class)
     return {port.host_view.host_class.device: port.device for port in find_moved_ports(views, host_tables)}
 
 
@@ -237,7 +243,14 @@ def _list_not_given(host_tables: HostTables, other_tables: HostTables | None) ->
 
 
 def _check_host_firewall(system: System, host_or_class: str, host_tables: HostTables) -> RouteCheck:
-    faults, comparisons = split_faults_and_comparisons(find_host_firewall_faults(system, host_or_class, host_tables))
+    faults, comparisons = split_faults_and_comparisons(
+        (
+            *find_host_firewall_faults(system, host_or_class, host_tables),
+            *find_translation_faults_of_host(
+                system, host_or_class, _find_views_of_system(system, host_or_class), host_tables
+            ),
+        )
+    )
     unjudged = list_unjudged_rules_of_host(system, host_or_class, host_tables)
     return RouteCheck(host_or_class, faults, (), comparisons, not_examined=tuple(unjudged))
 

@@ -74,7 +74,7 @@ def _iterate_drops(
     for firewall in host_tables.firewalls:
         for connection in connections:
             if firewall.version == ipaddress.ip_address(connection.own_address).version:
-                planned = _make_planned_packets(connection, host_tables)
+                planned = list_packets_of_connection(connection, host_tables)
                 yield from ((connection, drop) for drop in find_drops(firewall, planned))
 
 
@@ -190,7 +190,7 @@ def list_addresses_by_device(system: System, host_or_class: str, host_tables: Ho
     return by_device
 
 
-def _make_planned_packets(connection: ServiceConnection, host_tables: HostTables) -> list[PlannedPacket]:
+def list_packets_of_connection(connection: ServiceConnection, host_tables: HostTables) -> list[PlannedPacket]:
     """The packets of a connection that this host sends and receives."""
     device = find_device(connection.own_address, connection.own_device, host_tables)
     mtu = host_tables.mtus.get(device)

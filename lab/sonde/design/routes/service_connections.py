@@ -17,6 +17,7 @@ from sonde.model.system.addressing import InterfaceAddress
 
 PeerChoice = Callable[[Sequence[str]], Sequence[str]]
 GPFS_PORT, LNET_PORT, NFS_PORT = 1191, 988, 2049
+USUAL_SERVICES = (("GPFS", GPFS_PORT), ("LNet", LNET_PORT), ("NFS", NFS_PORT))
 
 
 @dataclass(frozen=True)

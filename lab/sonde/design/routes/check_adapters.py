@@ -131,7 +131,8 @@ def _check_speed(device_name: str, values: Mapping[str, str]) -> Iterator[RouteF
 
 def find_differences_of_ports(bond: str, ports: Sequence[str], host_tables: HostTables) -> Iterator[RouteFault]:
     """Settings that the ports of one bond do not share, as after one adapter was replaced: one fault for all."""
-    members = {port: host_tables.adapters[port] for port in ports if port in host_tables.adapters}
+    members = {port: host_tables.adapters[port] for port in ports
+               if port in host_tables.adapters and host_tables.links.get(port) != "down"}  # fmt: skip
     items = [item for port in members for item in find_adapter_faults(port, host_tables)]
     port_faults = {item.kind for item in items if isinstance(item, RouteFault)}
     differences: dict[str, str] = {}

@@ -148,9 +148,10 @@ def _check_tracked_connections(settings: Mapping[str, str], min_connections: int
     """The size of the table of conntrack, and how much of it is used; 0 is without a limit."""
     name, used_name = "net.netfilter.nf_conntrack_max", "net.netfilter.nf_conntrack_count"
     count, used = (_parse_number_or_none(settings.get(each)) for each in (name, used_name))
+    is_full = bool(count) and used is not None and used > _MAX_TRACKED_FRACTION * (count or 0)
     if count and used is not None:
         yield CheckedItem("a setting", used_name)
-        if used > _MAX_TRACKED_FRACTION * count:
+        if is_full:
             yield RouteFault(
                 "few tracked connections", f"{used_name} = {used}",
                 f"conntrack holds {used} of at most {count} connections: packets of further ones are dropped",
@@ -169,7 +170,7 @@ def _check_tracked_connections(settings: Mapping[str, str], min_connections: int
             )  # fmt: skip
     if count is not None:
         yield CheckedItem("a setting", name)
-        if 0 < count < min_connections:
+        if 0 < count < min_connections and not is_full:
             yield RouteFault(
                 "few tracked connections", f"{name} = {count}",
                 f"conntrack holds {count} connections: packets of further ones are dropped",

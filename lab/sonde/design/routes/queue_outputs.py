@@ -43,7 +43,8 @@ class QueueEntry:
         match = _RATE_PATTERN.fullmatch(self.find_option(name))
         if match is None:
             return None
-        return float(match[1]) * (1024 if match[3] else 1000) ** _PREFIXES.index(match[2]) / 8
+        thousand = 1024.0 if match[3] else 1000.0
+        return float(float(match[1]) * thousand ** _PREFIXES.index(match[2]) / 8)
 
 
 def is_queue_output(output_text: str) -> bool:

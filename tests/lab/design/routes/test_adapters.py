@@ -210,3 +210,13 @@ def test_adapter_without_a_queue_is_reported(tmp_path: Path) -> None:
     assert fault.problem.startswith("eth2 has no queue (noqueue), which is for virtual devices")
     assert "noqueue" in outputs["addr"]
     assert check_outputs(tmp_path / "bond", outputs).faults == ()
+
+
+def test_port_without_a_link_is_one_fault(tmp_path: Path) -> None:
+    outputs = print_server_outputs()
+    flags = "4: eth3: <BROADCAST,MULTICAST,SLAVE,UP,LOWER_UP>"
+    assert flags in outputs["addr"]
+    outputs["addr"] = outputs["addr"].replace(flags, "4: eth3: <NO-CARRIER,BROADCAST,MULTICAST,SLAVE,UP>")
+    other = ETHTOOL.replace("eth2", "eth3").replace("Speed: 100000Mb/s", "Speed: Unknown!")
+    (fault,) = check_outputs(tmp_path, outputs | {"ethtool": ETHTOOL + other}).faults
+    assert (fault.kind, fault.location) == ("bond port down", "eth3")

@@ -24,6 +24,7 @@ def parse_address_output(output_text: str) -> HostTables:
     details = {name: _parse_first_line(flags.split(","), parent, more) for name, parent, flags, more in heads}
     addresses, address_devices, address_details = [], list[tuple[str, str]](), dict[str, AddressDetails]()
     transport_modes: dict[str, str] = {}
+    host = ""
     counter_names: list[str] = []
     for device, line in _iterate_lines_of_links(output_text):
         if counter_head := _COUNTER_HEAD_PATTERN.match(line):  # printed by `ip -s addr`
@@ -41,6 +42,8 @@ def parse_address_output(output_text: str) -> HostTables:
             addresses.append(address[1])
             address_devices.append((host, device))
             address_details[host] = _parse_address_details(address[2])
+        elif lifetime := re.match(r"\s+valid_lft (\d+)sec", line):
+            address_details[host] = replace(address_details[host], remaining_s=int(lifetime[1]))
         elif device in details:
             details[device] = _add_link_line(details[device], line)
     return HostTables(

@@ -20,7 +20,11 @@ from sonde.design.routes.check_host_firewall import (
 )
 from sonde.design.routes.check_infiniband_rates import find_infiniband_rate_faults
 from sonde.design.routes.check_interface_names import find_naming_faults
-from sonde.design.routes.check_interface_profiles import find_profile_faults, list_devices_with_ports
+from sonde.design.routes.check_interface_profiles import (
+    drop_faults_of_routes_in_files,
+    find_profile_faults,
+    list_devices_with_ports,
+)
 from sonde.design.routes.check_lnet import LNET_ROUTE_MISSING, check_lnet_tables, list_unknown_lnet
 from sonde.design.routes.check_lnet_policies import list_unread_policies
 from sonde.design.routes.check_lnet_tunables import list_unread_module_options, list_unread_tunables
@@ -94,7 +98,11 @@ def check_host(
     return RouteCheck(
         host_or_class,
         not_understood=host_tables.unread_files,
-        faults=_name_files([fault for check in checks for fault in check.faults], host_tables, configured_tables),
+        faults=_name_files(
+            drop_faults_of_routes_in_files([fault for check in checks for fault in check.faults]),
+            host_tables,
+            configured_tables,
+        ),
         unknown=tuple(unknown),
         comparisons=tuple(item for check in checks for item in check.comparisons),
         not_compared=tuple(text for check in checks for text in check.not_compared),

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from sonde.design.checked_items import CheckedItem
+from sonde.design.routes.check_next_hops import WRONG_DEVICE
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.interface_details import LinkDetails
@@ -20,6 +21,7 @@ from sonde.design.routes.link_usability import list_bond_ports
 from sonde.design.routes.netplan_reader import MANAGER as MANAGER_OF_NETPLAN
 from sonde.design.routes.permanent_addresses import find_owner_of_address, get_permanent_address, shorten_link_address
 
+FILE_FOR_ANOTHER_INTERFACE = "file for another interface"
 _FIRST_OF_CLASS_B, _FIRST_OF_CLASS_C = 128, 192
 
 
@@ -31,6 +33,7 @@ def find_profile_faults(
 ) -> Iterator[RouteFault | CheckedItem]:
     """Faults of the files for the planned devices of a host, and for the ports of bonds and the devices below these;
     `host_tables` hold the link addresses. `planned_addresses` are those of the host by device, with prefix."""
+    yield from _check_devices_of_addresses(profiles, host_tables, planned_addresses)
     for device in list_devices_with_ports(planned_devices, host_tables):
         candidates = [
             profile
@@ -97,6 +100,40 @@ def _check_addresses(
             "another prefix in a file" if same else "another address in a file", f"{profile.origin}, {device}",
             f"{effect}: {lost}", f"write {planned} in {profile.origin}",
         )  # fmt: skip
+
+
+def drop_faults_of_routes_in_files(faults: Sequence[RouteFault]) -> tuple[RouteFault, ...]:
+    """The faults without files for another interface whose routes are reported with that interface."""
+    misplaced = [fault.location for fault in faults if fault.kind == WRONG_DEVICE]
+    return tuple(
+        fault for fault in faults
+        if fault.kind != FILE_FOR_ANOTHER_INTERFACE
+        or not any(fault.location.partition(",")[0] in location for location in misplaced)
+    )  # fmt: skip
+
+
+def _check_devices_of_addresses(
+    profiles: Sequence[InterfaceProfile], host_tables: HostTables, planned_addresses: Mapping[str, Sequence[str]]
+) -> Iterator[RouteFault]:
+    """Files that set an address of this host on another interface, where no file sets it on the right one."""
+    for device, addresses in planned_addresses.items():
+        hosts = {ipaddress.ip_interface(text).ip for text in addresses}
+        setting = [
+            profile
+            for profile in profiles
+            if profile.is_started and profile.device
+            and hosts & {ipaddress.ip_interface(text).ip for text in profile.addresses if text != "dhcp"}
+        ]  # fmt: skip
+        if any(fnmatchcase(device, name) for profile in setting for name in profile.device.split()):
+            continue
+        for profile in setting:
+            is_missing = host_tables.links and profile.device not in host_tables.links
+            yield RouteFault(
+                FILE_FOR_ANOTHER_INTERFACE, f"{profile.origin}, {profile.device}",
+                f"the file is for {profile.device}{', which this host lacks' if is_missing else ''}, and sets the"
+                f" address of {device}: after the next start {device} has nothing of what is in it",
+                f"write {device} in place of {profile.device} in {profile.origin}",
+            )  # fmt: skip
 
 
 def _add_assumed_prefix(address_text: str, manager: str) -> str:

@@ -29,6 +29,8 @@ from sonde.design.routes.router_advertisements import describe_advertising_route
 TEMPORARY_ADDRESS = "temporary address"
 _FEW_GSO_BYTES = 16384
 _FEW_GSO_SEGMENTS = 8
+# Leases last for longer than four minutes, and are renewed at half of that.
+_SHORT_LEASE_S = 120
 _NARROW_SCOPES = ("host", "link")
 # The highest bit of a partition key of InfiniBand.
 _FULL_MEMBER = 0x8000
@@ -300,6 +302,14 @@ def find_address_faults(address: str, host_tables: HostTables) -> Iterator[Route
         part = "the host" if details.scope == "host" else "this link"
         reason = f"of scope {details.scope}: the kernel does not use it towards networks beyond {part}"
         remedy = "add it with scope global"
+    elif details.is_leased and details.remaining_s is not None and details.remaining_s <= _SHORT_LEASE_S:
+        yield RouteFault(
+            "address expires", address,
+            f"{address} ends in {details.remaining_s} s, with the routes by it (valid_lft): its lease has not been"
+            " renewed, which is due at half of its time",
+            "look at the DHCP client and server (journalctl), or give the interface this address without a lease",
+        )  # fmt: skip
+        return
     elif details.is_deprecated:
         reason, remedy = "deprecated: new connections take another source address", "give it a lifetime, or remove it"
     else:

@@ -15,6 +15,7 @@ from sonde.design.routes.host_view import HostView
 from sonde.design.routes.link_usability import is_device_up, list_own_devices
 
 # The kind of a fault that a check of both sides replaces.
+WRONG_DEVICE = "wrong device"
 OTHER_ORDER = "order not as planned"
 # How many weights are written out; of more only those that differ are.
 _MAX_LISTED_WEIGHTS = 6
@@ -150,7 +151,7 @@ def describe_wrong_devices(
         )
         routes = f" in {len(origins)} routes" if len(origins) > 1 else ""
         yield RouteFault(
-            "wrong device", f"{origins[0]} to {origins[-1]}" if len(origins) > 1 else origins[0],
+            WRONG_DEVICE, f"{origins[0]} to {origins[-1]}" if len(origins) > 1 else origins[0],
             f"{subject} sought on {wrong_device}{routes}; {host_view.own_side.network} is on {device}",
             f"name dev {device}",
         )  # fmt: skip

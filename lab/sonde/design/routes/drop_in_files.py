@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from sonde.design.routes.host_tables import HostTables
@@ -24,7 +25,13 @@ def mark_orphaned_drop_ins(files: Sequence[tuple[Path, HostTables]]) -> Iterator
         expected_name = folder.name.removesuffix(".d")
         is_drop_in = folder.name.endswith(".network.d") and file.suffix == ".conf" and "networkd" in tables.formats
         if not is_drop_in or expected_name in given_names:
-            yield file, tables
+            bases = (each for other, each in files if other.absolute() == folder.parent / expected_name)
+            yield (
+                file,
+                _mark_other_device(f"{folder.name}/{file.name}", tables, next(bases, HostTables()))
+                if is_drop_in
+                else tables,
+            )
             continue
         renamed = [
             (other.name, device)
@@ -44,6 +51,23 @@ def mark_orphaned_drop_ins(files: Sequence[tuple[Path, HostTables]]) -> Iterator
             f"rename the folder to {actual_name}.d", tuple(device for _, device in renamed),
         )  # fmt: skip
         yield file, replace(tables, inactive_profiles=(*tables.inactive_profiles, profile))
+
+
+def _mark_other_device(origin: str, drop_in: HostTables, base: HostTables) -> HostTables:
+    """The tables of a drop-in; where they name a device that the file above it is not for, with that reason. A file
+    that sets addresses is compared by these."""
+    names = [name for profile in base.interface_profiles if not profile.addresses for name in profile.device.split()]
+    devices = {hop.device for route in drop_in.routes or () for hop in route.hops if hop.device}
+    lacking = sorted(device for device in devices if not any(fnmatchcase(device, name) for name in names))
+    if not names or not lacking:
+        return drop_in
+    profile = InactiveProfile(
+        origin, f"[Match] Name={' '.join(names)}",
+        f"its routes are for {', '.join(lacking)}, but systemd-networkd applies the folder to {', '.join(names)}: after"
+        f" the next start {', '.join(lacking)} has none of its routes and rules",
+        f"write Name={lacking[0]} in the file above the folder", tuple(lacking),
+    )  # fmt: skip
+    return replace(drop_in, inactive_profiles=(*drop_in.inactive_profiles, profile))
 
 
 def _remove_number(file_name: str) -> str:

@@ -57,13 +57,15 @@ class LinkDetails:
 class AddressDetails:
     """More about one address: whether another machine has it too (dadfailed), whether the kernel still asks for that
     (tentative), whether new connections avoid it (deprecated), whether it has a lifetime (dynamic), whether the kernel
-    made it up for a while (temporary, RFC 8981), its scope and its broadcast address ("": unknown)."""
+    made it up for a while (temporary, RFC 8981), the seconds until it ends (None: never, or unknown), its scope
+    and its broadcast address ("": unknown)."""
 
     is_duplicate: bool = False
     is_tentative: bool = False
     is_deprecated: bool = False
     is_leased: bool = False
     is_temporary: bool = False
+    remaining_s: int | None = None
     scope: str = ""
     broadcast: str = ""
 

@@ -174,6 +174,7 @@ def _make_address_details(json_address: Mapping[str, Any]) -> AddressDetails:
         is_deprecated=bool(json_address.get("deprecated")),
         is_leased=bool(json_address.get("dynamic")),
         is_temporary=bool(json_address.get("temporary")),
+        remaining_s=_find_number(json_address, "valid_life_time") if json_address.get("dynamic") else None,
         scope=str(json_address.get("scope", "")),
         broadcast=str(json_address.get("broadcast", "")),
     )

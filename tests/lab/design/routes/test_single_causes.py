@@ -284,3 +284,24 @@ def test_outputs_of_another_host_are_one_fault(tmp_path: Path) -> None:
     assert (fault.kind, fault.location) == ("address of another host", "bond0")
     assert "this host has 10.160.0.2 of nsd2; its address in the system file is 10.160.0.1" in fault.problem
     assert "this host has fd00:160::2 of nsd2; its address in the system file is fd00:160::1" in fault.problem
+
+
+@pytest.mark.parametrize(("used", "location"), [("4096", "count = 4096"), ("100", "max = 4096")])
+def test_full_table_of_few_connections_is_one_fault(tmp_path: Path, used: str, location: str) -> None:
+    settings = f"net.netfilter.nf_conntrack_max = 4096\nnet.netfilter.nf_conntrack_count = {used}\n"
+    faults = check_outputs(tmp_path, {"sysctl": settings}, "gw1").faults
+    tracked = [fault.location for fault in faults if fault.kind == "few tracked connections"]
+    assert tracked == [f"net.netfilter.nf_conntrack_{location}"]
+
+
+@pytest.mark.parametrize(("seconds", "kinds"), [("95sec", ["address expires"]), ("3600sec", []), ("forever", [])])
+def test_lease_that_ends_soon_is_reported(tmp_path: Path, seconds: str, kinds: list[str]) -> None:
+    outputs = print_server_outputs()
+    dynamic = "" if seconds == "forever" else "dynamic "
+    edit(
+        outputs,
+        "addr",
+        ADDRESS4,
+        f"{ADDRESS4.rstrip()} {dynamic}\n       valid_lft {seconds} preferred_lft {seconds}\n",
+    )
+    assert check_kinds(tmp_path, outputs) == [(kind, "10.160.0.1") for kind in kinds]

@@ -98,11 +98,7 @@ def check_host(
     return RouteCheck(
         host_or_class,
         not_understood=host_tables.unread_files,
-        faults=_name_files(
-            drop_faults_of_routes_in_files([fault for check in checks for fault in check.faults]),
-            host_tables,
-            configured_tables,
-        ),
+        faults=_name_files([fault for check in checks for fault in check.faults], host_tables, configured_tables),
         unknown=tuple(unknown),
         comparisons=tuple(item for check in checks for item in check.comparisons),
         not_compared=tuple(text for check in checks for text in check.not_compared),
@@ -174,9 +170,11 @@ def _is_part_of_range(destination: str, planned_range: str) -> bool:
 def _name_files(
     faults: Sequence[RouteFault], host_tables: HostTables, configured_tables: HostTables | None
 ) -> tuple[RouteFault, ...]:
-    """The faults with the files, and their lines, that set the wrong values."""
+    """The faults with the files, and their lines, that set the wrong values; those of a file and its routes are one."""
     tables = [each for each in (host_tables, configured_tables) if each is not None]
-    return add_file_remedies(add_setting_files(faults, tables), host_tables, configured_tables)
+    return add_file_remedies(
+        add_setting_files(drop_faults_of_routes_in_files(faults), tables), host_tables, configured_tables
+    )
 
 
 def _has_ip(host_tables: HostTables) -> bool:

@@ -29,6 +29,7 @@ _NO_ARP_FLAG = 1 << 7  # IFF_NOARP
 _VLAN_PROTOCOLS = {0x8100: "802.1Q", 0x88A8: "802.1ad"}
 _BOND_LINK_DOWN = 2
 _PERMANENT = 0x80  # IFA_F_PERMANENT
+_FOREVER = 0xFFFFFFFF  # seconds
 _TEMPORARY = 0x01  # IFA_F_TEMPORARY; of IPv4 IFA_F_SECONDARY
 _NEXT_HOP_ID = 30  # RTA_NH_ID
 _DUPLICATE, _DEPRECATED, _TENTATIVE = 0x08, 0x20, 0x40  # IFA_F_DADFAILED, IFA_F_DEPRECATED, IFA_F_TENTATIVE
@@ -175,10 +176,17 @@ def _make_address_details(netlink_message: Any) -> AddressDetails:
         is_tentative=bool(flags & _TENTATIVE),
         is_deprecated=bool(flags & _DEPRECATED),
         is_leased=not flags & _PERMANENT,
+        remaining_s=_find_remaining_seconds(netlink_message),
         is_temporary=netlink_message["family"] == AF_INET6 and bool(flags & _TEMPORARY),
         scope=_SCOPE_NAMES.get(netlink_message["scope"], ""),
         broadcast=str(netlink_message.get_attr("IFA_BROADCAST") or ""),
     )
+
+
+def _find_remaining_seconds(netlink_message: Any) -> int | None:
+    """The seconds until an address ends; None for one that stays."""
+    times = netlink_message.get_attr("IFA_CACHEINFO")
+    return None if times is None or times["ifa_valid"] == _FOREVER else int(times["ifa_valid"])
 
 
 def _read_transport_mode(device_name: str) -> str:

@@ -118,6 +118,7 @@ class HostTables:
     addresses: tuple[str, ...] | None = None  # with prefix: 10.100.0.1/16
     settings: Mapping[str, str] | None = None
     setting_files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # that set each, in their order
+    setting_lines: Mapping[str, int] = field(default_factory=dict)  # of a file, that set each last
     unapplied_settings: tuple[str, ...] = ()  # names as a file has them that sysctl does not find
     options: Mapping[str, str] | None = None  # CONFIG_… -> y, m or n
     mtus: Mapping[str, int] = field(default_factory=dict)  # by device, bytes
@@ -190,6 +191,7 @@ class HostTables:
                 )
                 for name in {**self.setting_files, **other_tables.setting_files}
             },
+            setting_lines={**self.setting_lines, **other_tables.setting_lines},
             unapplied_settings=tuple(dict.fromkeys((*self.unapplied_settings, *other_tables.unapplied_settings))),
             options=_merge_mappings(self.options, other_tables.options),
             mtus={**self.mtus, **other_tables.mtus},

@@ -129,7 +129,9 @@ def read_host_sources(table_files: Iterable[Path], required_files: Collection[Pa
             configured.append(tables)
         else:
             if tables.settings is not None and file.suffix == ".conf":
-                setting_files = dict.fromkeys(tables.settings, (file.name,))
+                setting_files = {
+                    name: (_describe_line(file.name, tables.setting_lines.get(name)),) for name in tables.settings
+                }
                 assignments.append((file, replace(tables, setting_files=setting_files)))
             else:
                 live.append(tables)
@@ -266,14 +268,32 @@ def _parse_tables_by_kind(table_text: str, file_name: str) -> HostTables:
     if re.search(r"^(# )?CONFIG_\w+", table_text, re.MULTILINE):
         return HostTables(options=_parse_kernel_options(table_text))
     if _SYSCTL_FILE_PATTERN.search(stripped):
-        lines = [line for line in stripped.splitlines() if _has_content(line)]
+        lines = [line for line in table_text.splitlines() if _has_content(line)]
         skipped = tuple(list_skipped_lines(lines, file_name))
         if all(_SYSCTL_LINE_PATTERN.match(line) for line in lines if line not in [each.line for each in skipped]):
             assignments = (line.partition("=") for line in lines if _SYSCTL_LINE_PATTERN.match(line))
-            return replace(_make_setting_tables(assignments), inactive_profiles=tuple(each.profile for each in skipped))
+            return replace(
+                _make_setting_tables(assignments),
+                setting_lines=_number_settings(table_text),
+                inactive_profiles=tuple(each.profile for each in skipped),
+            )
     if re.search(r"^\d+: \S+: <[A-Z,_\d-]*>", table_text, re.MULTILINE):
         return parse_address_output(table_text)
     return _parse_ip_lines(table_text, file_name)
+
+
+def _describe_line(file_name: str, number: int | None) -> str:
+    return file_name if number is None else f"{file_name}, line {number}"
+
+
+def _number_settings(file_text: str) -> dict[str, int]:
+    """The number of the last line that assigns each setting."""
+    lines = enumerate(file_text.splitlines(), start=1)
+    return {
+        parse_setting_name(line.partition("=")[0].strip().removeprefix("-")): number
+        for number, line in lines
+        if "=" in line and _has_content(line)
+    }
 
 
 def _make_setting_tables(name_sign_and_value: Iterable[tuple[str, str, str]]) -> HostTables:

@@ -42,19 +42,20 @@ def test_names_of_files_give_their_order(tmp_path: Path, late: str, is_reversed:
 def test_remedy_for_a_setting_names_its_files(tmp_path: Path) -> None:
     texts = [("90-routes.conf", LOOSE), ("99-hardening.conf", STRICT)]
     (fault,) = [fault for fault in check_files(tmp_path, texts) if "bond0" in fault.location]
-    assert fault.remedy.endswith(" (99-hardening.conf sets it, after 90-routes.conf)")
+    assert fault.remedy.endswith(" (99-hardening.conf, line 2 sets it, after 90-routes.conf, line 2)")
     (fault,) = [fault for fault in check_files(tmp_path, [("10-all.conf", STRICT.replace(".all.", ".*."))])
                 if "bond0" in fault.location]  # fmt: skip
-    assert fault.remedy.endswith(" (10-all.conf sets it)")
+    assert fault.remedy.endswith(" (10-all.conf, line 2 sets it)")
 
 
 def test_remedy_for_a_live_value_names_its_file(tmp_path: Path) -> None:
     line = "net.ipv4.icmp_echo_ignore_all = 1\n"
-    for name, text in (("sysctl", print_server_outputs()["sysctl"] + line), ("99-site.conf", line)):
+    head = "# hardening\n\n"
+    for name, text in (("sysctl", print_server_outputs()["sysctl"] + line), ("99-site.conf", head + line)):
         (tmp_path / name).write_text(text)
     sources = read_host_sources([tmp_path / "sysctl", tmp_path / "99-site.conf"])
     (fault,) = check_host(build_site(), "nsd1", sources.live, configured_tables=sources.configured).faults
-    assert (fault.location, fault.remedy) == (line.strip(), "set it to 0 (99-site.conf sets it)")
+    assert (fault.location, fault.remedy) == (line.strip(), "set it to 0 (99-site.conf, line 3 sets it)")
     (fault,) = check_host(build_site(), "nsd1", sources.live).faults
     assert fault.remedy == "set it to 0"
 

@@ -204,7 +204,13 @@ def test_setting_that_the_host_lacks_is_reported(
     outputs["sysctl"] = outputs["sysctl"].replace("net.ipv4.fib_multipath_hash_seed = 20240601\n", "")
     faults = check_outputs(tmp_path / "all", outputs | files).faults
     assert [(fault.kind, fault.location, fault.remedy) for fault in faults] == (
-        [("setting not applied", f"{location} in the configuration files", f"{expected_remedy} (99-site.conf sets it)")]
+        [
+            (
+                "setting not applied",
+                f"{location} in the configuration files",
+                f"{expected_remedy} (99-site.conf, line 1 sets it)",
+            )
+        ]
         if location
         else []
     )

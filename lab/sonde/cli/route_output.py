@@ -21,6 +21,8 @@ from sonde.design.routes.verify import VerificationResult
 from sonde.model.units import format_count_with_noun
 from sonde.terminal.screen import get_results_console, make_plain_table, print_json
 
+_FAULT_MEMBERS = ("kind", "location", "problem", "remedy")
+
 
 def print_route_check(route_check: RouteCheck, as_json: bool) -> None:
     """Prints a check, as JSON or for people."""
@@ -28,7 +30,7 @@ def print_route_check(route_check: RouteCheck, as_json: bool) -> None:
         print_json(
             {
                 "host": route_check.host,
-                "faults": [asdict(fault) for fault in route_check.faults],
+                "faults": [{name: getattr(fault, name) for name in _FAULT_MEMBERS} for fault in route_check.faults],
                 "compared": [asdict(item) for item in route_check.comparisons],
                 "not_given": list(route_check.unknown),
                 "not_compared": list(route_check.not_compared),

@@ -7,31 +7,29 @@ the parts that it did not get.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import astuple, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from sonde.design.checked_items import CheckedItem, split_faults_and_comparisons
 from sonde.design.routes.check_adapters import find_infiniband_faults
-from sonde.design.routes.check_arp_monitor import SILENT_TARGET
 from sonde.design.routes.check_directions import check_both_directions, find_router_of_tables, is_host_of_side
-from sonde.design.routes.check_host_firewall import FOREIGN_MARK, find_mark_faults
+from sonde.design.routes.check_host_firewall import find_mark_faults
 from sonde.design.routes.check_host_names import find_name_faults
-from sonde.design.routes.check_interfaces import TEMPORARY_ADDRESS
-from sonde.design.routes.check_links import ADDRESS_OF_ANOTHER_HOST, ANOTHER_ADDRESS, find_link_faults
-from sonde.design.routes.check_neighbors import FIXED_NEIGHBOR, WRONG_LINK_ADDRESS, compare_link_addresses
+from sonde.design.routes.check_links import find_link_faults
+from sonde.design.routes.check_neighbors import compare_link_addresses
 from sonde.design.routes.check_next_hops import OTHER_ORDER
 from sonde.design.routes.check_paths import find_path_faults
-from sonde.design.routes.check_planned import OTHER_SETTING, find_differences_from_plan
+from sonde.design.routes.check_planned import find_differences_from_plan
 from sonde.design.routes.check_policies import find_policy_faults_of_host
 from sonde.design.routes.check_router import check_router_tables, list_unjudged_rules_of_routers
 from sonde.design.routes.check_routes import find_route_faults, list_attributes_not_examined
 from sonde.design.routes.check_rules import find_rule_faults, find_table_faults
-from sonde.design.routes.check_segments import SMALL_SEGMENTS, find_segment_faults_of_host
+from sonde.design.routes.check_segments import find_segment_faults_of_host
 from sonde.design.routes.check_settings import find_setting_faults
 from sonde.design.routes.check_written import list_options_not_compared
 from sonde.design.routes.consequences import drop_consequences
 from sonde.design.routes.fabric import Fabric
-from sonde.design.routes.faults import RouteCheck, RouteFault, list_unknown
+from sonde.design.routes.faults import RouteCheck, RouteFault, drop_repeated_faults, list_unknown
 from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.host_view import ROUTERS, HostView, find_host_views
 from sonde.design.routes.interface_details import AddressDetails
@@ -93,7 +91,7 @@ def check_host_routes(
         fault
         if fault.location in host_tables.unapplied_settings
         else replace(fault, location=escape_dots_in_device_names(fault.location, host_tables.devices))
-        for fault in drop_consequences(tuple(_drop_repeated_faults(all_faults)), host_tables)
+        for fault in drop_consequences(tuple(drop_repeated_faults(all_faults)), host_tables)
         if not (has_both_sides and fault.kind == OTHER_ORDER)  # the routes of both sides have been compared
     )
     class_name = views[0].host_class.name if views else None
@@ -252,38 +250,3 @@ def _check_fabrics_of_host(
             yield from find_differences_from_plan(view, tables)
         yield from find_table_faults(views, tables)
         yield from find_rule_faults(views, tables)
-
-
-def _join_versions(faults: Iterable[RouteFault]) -> tuple[RouteFault, ...]:
-    """The faults with those of an interface that has the addresses of another host as one for both IP versions: the
-    host was installed as that one, or the outputs are not its own."""
-    joined: dict[tuple[str, ...], RouteFault] = {}
-    for fault in faults:
-        is_of_host = fault.kind in (ADDRESS_OF_ANOTHER_HOST, ANOTHER_ADDRESS)
-        is_same = is_of_host or fault.kind in (SILENT_TARGET, SMALL_SEGMENTS, FOREIGN_MARK, TEMPORARY_ADDRESS)
-        key = (fault.kind, fault.location) if is_same else (*astuple(fault),)
-        first = joined.setdefault(key, fault)
-        if first is not fault and is_of_host and fault.problem not in first.problem:
-            joined[key] = replace(first, problem=f"{first.problem}; {fault.problem}")
-        if fault.kind == TEMPORARY_ADDRESS and len(fault.remedy) > len(first.remedy):
-            joined[key] = fault  # the tables of IPv6 name the router that advertises
-    return tuple(joined.values())
-
-
-def _drop_repeated_faults(faults: Iterable[RouteFault]) -> Iterator[RouteFault]:
-    """The faults without those that follow for the other IP version too (a missing interface), and without those that
-    another fault explains: a setting that differs from the system file, a fixed link address that is wrong."""
-    faults = _join_versions(faults)
-    explained = {fault.location for fault in faults if fault.kind != OTHER_SETTING}
-    wrong_neighbors = {fault.location for fault in faults if fault.kind == WRONG_LINK_ADDRESS}
-    missing_interfaces: set[str] = set()
-    for fault in faults:
-        if fault.kind == OTHER_SETTING and fault.location in explained:
-            continue
-        if fault.kind == FIXED_NEIGHBOR and wrong_neighbors.issuperset(fault.location.split(", ")):
-            continue
-        if fault.kind == MISSING_INTERFACE:
-            if fault.location in missing_interfaces:
-                continue
-            missing_interfaces.add(fault.location)
-        yield fault

@@ -9,7 +9,7 @@ volume 1, port states.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.faults import RouteFault
@@ -129,19 +129,20 @@ def _check_speed(device_name: str, values: Mapping[str, str]) -> Iterator[RouteF
         )  # fmt: skip
 
 
-def find_differences_of_ports(bond: str, ports: Sequence[str], host_tables: HostTables) -> Iterator[RouteFault]:
-    """Settings that the ports of one bond do not share, as after one adapter was replaced: one fault for all."""
+def find_differences_of_ports(
+    bond: str, ports: Sequence[str], host_tables: HostTables, port_faults: Collection[str]
+) -> Iterator[RouteFault]:
+    """Settings that the ports of one bond do not share, as after one adapter was replaced: one fault for all. Those
+    that the faults of a port explain (`port_faults`: their kinds) are left out."""
     members = {port: host_tables.adapters[port] for port in ports
                if port in host_tables.adapters and host_tables.links.get(port) != "down"}  # fmt: skip
-    items = [item for port in members for item in find_adapter_faults(port, host_tables)]
-    port_faults = {item.kind for item in items if isinstance(item, RouteFault)}
     differences: dict[str, str] = {}
     commands: list[str] = []
     for name, (noun, command) in _PORT_SETTINGS.items():
         values = {port: each[name] for port, each in members.items() if name in each}
         if noun in differences or len(set(values.values())) < 2 or not _is_difference(name, values, members):
             continue
-        if port_faults.intersection(_EXPLAINING_KINDS.get(noun, ())):
+        if {*port_faults}.intersection(_EXPLAINING_KINDS.get(noun, ())):
             continue
         label = name.partition(" ")[2]
         differences[noun] = f"the {noun} of the ports of {bond} differ: " + ", ".join(

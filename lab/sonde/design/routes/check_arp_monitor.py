@@ -48,6 +48,7 @@ def find_arp_target_faults(bond: str, host_tables: HostTables) -> Iterator[Route
         f" and {next(iter(reasons.values()))}: without an answer it takes ports with a sound link out of use"
         + (f" ({symptoms})" if symptoms else ""),
         f"ip link set {bond} type bond arp_ip_target {planned}; or watch the link instead (arp_interval 0 miimon 100)",
+        versions="first",
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ Source: Linux Documentation/networking/bonding.rst; states of LACP: IEEE 802.1AX
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.bond_options import BOND_MODES
@@ -27,10 +27,15 @@ _LONG_DELAY_MS = 5000
 _DISTRIBUTING = 0x20  # of the LACP state of a port
 
 
-def find_bond_port_faults(device_name: str, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
-    """Ports of a bond that are down or that it does not use, or that take shorter packets than the bond sends."""
+def find_bond_port_faults(
+    device_name: str, host_tables: HostTables, port_faults: Collection[str]
+) -> Iterator[RouteFault | CheckedItem]:
+    """Ports of a bond that are down or that it does not use, or that take shorter packets than the bond sends.
+    `port_faults` are the kinds of faults that its ports have by themselves."""
     yield from _check_aggregators(device_name, host_tables)
-    yield from find_differences_of_ports(device_name, list_bond_ports(device_name, host_tables), host_tables)
+    yield from find_differences_of_ports(
+        device_name, list_bond_ports(device_name, host_tables), host_tables, port_faults
+    )
     is_target_silent = any(find_arp_target_faults(device_name, host_tables))  # which explains the states of its ports
     for port in list_bond_ports(device_name, host_tables):
         yield CheckedItem("a port of a bond", port)

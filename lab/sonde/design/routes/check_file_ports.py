@@ -70,4 +70,5 @@ def _check_targets(setting: FileSetting, host_tables: HostTables) -> Iterator[Ro
             f"{setting.device} is to ask {', '.join(targets)} by ARP whether its ports work, on no network of"
             f" {setting.device} ({', '.join(map(str, networks))}): without an answer it takes sound ports out of use",
             "write the address of a router or server of this network that answers, or watch the link (miimon=100)",
+            versions="first",
         )  # fmt: skip

@@ -140,6 +140,7 @@ def find_mark_faults(host_views: Sequence[HostView], host_tables: HostTables) ->
             f"the rule {rule.text} gives {port} of this host mark {mark}, which in the plan is that of {router.name}:"
             f" rules of routing lead all of them to {view.other_side.network} through {router.name} alone",
             "use another mark in this rule, or another one in the plan (mark of the router in the system file)",
+            versions="first",
         )  # fmt: skip
 
 

@@ -142,9 +142,10 @@ def find_faults_below(device_name: str, host_tables: HostTables) -> Iterator[Rou
                 f"ip link set {lower} mtu {mtu}",
             )  # fmt: skip
     for bond in (device_name, *below):
-        yield from find_bond_port_faults(bond, host_tables)
-        for port in list_bond_ports(bond, host_tables):
-            yield from find_device_faults(port, host_tables)
+        items = [item for port in list_bond_ports(bond, host_tables) for item in find_device_faults(port, host_tables)]
+        port_faults = {item.kind for item in items if isinstance(item, RouteFault)}
+        yield from find_bond_port_faults(bond, host_tables, port_faults)
+        yield from items
 
 
 def _check_link_local_address(device: str, address: str, host_tables: HostTables) -> Iterator[RouteFault]:
@@ -244,6 +245,7 @@ def find_device_faults(device_name: str, host_tables: HostTables) -> Iterator[Ro
                 " this host's address do not match it",
                 f"sysctl -w net.ipv6.conf.{device_name}.use_tempaddr=0; ip addr del {address} dev {device_name}"
                 + describe_advertising_routers(device_name, host_tables),
+                versions="last",  # the tables of IPv6 name the router that advertises
             )  # fmt: skip
     yield from find_counter_faults(device_name, host_tables)
     yield from _check_kind(device_name, details)

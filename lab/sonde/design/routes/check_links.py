@@ -83,6 +83,7 @@ def _check_interface_state(host_view: HostView, host_tables: HostTables, routes_
             + (f" ({', '.join(holders)})" if holders else ""),
             f"{remedy or 'look at the driver and its name'}, or correct the"
             f" device in the system file{routes_remedy}",
+            versions="first",
         )  # fmt: skip
     elif host_tables.links[device] == "down" and not is_bond_without_ports(device, host_tables):
         yield RouteFault(
@@ -247,12 +248,14 @@ def _check_addresses_of_hosts(host_view: HostView, host_addresses: Sequence[str]
             f"this host has {', '.join(borrowed or host_addresses)}; its address in the system file is"
             f" {host_view.addresses[0]}",
             "two hosts with one address lose each other's packets: give it its own, or correct the system file",
+            versions="joined",
         )  # fmt: skip
     elif borrowed:
         yield RouteFault(
             ADDRESS_OF_ANOTHER_HOST, ", ".join(text.partition(" ")[0] for text in borrowed),
             f"this host has {', '.join(borrowed)} besides the address of {own_host}",
             "two hosts with one address lose each other's packets: remove it here, or correct the system file",
+            versions="joined",
         )  # fmt: skip
 
 

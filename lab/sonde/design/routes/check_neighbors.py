@@ -44,6 +44,7 @@ def find_gateway_faults(host_view: HostView, host_tables: HostTables) -> Iterato
                 f"the link address of {router} ({neighbor.address}) is fixed to {neighbor.link_address or 'no address'}"
                 f" ({neighbor.state}): after its interface is replaced, packets go to the old one",
                 f"ip neigh del {neighbor.address} dev {neighbor.device}",
+                is_implied=True,
             )  # fmt: skip
     # an interface with an address of this network is reported itself
     explained = {
@@ -148,6 +149,7 @@ def _describe_fixed_entries(
         ", ".join(each.address for each in neighbor_entries[:_MAX_LISTED_ENTRIES]) + (", …" if further else ""),
         f"this router has fixed {', '.join(texts)}{more}: after an interface is replaced, packets go to the old one",
         "; ".join(f"ip neigh del {each.address} dev {each.device}" for each in neighbor_entries[:_MAX_LISTED_ENTRIES]),
+        is_implied=True,
     )  # fmt: skip
 
 

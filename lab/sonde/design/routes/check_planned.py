@@ -111,4 +111,5 @@ def _compare_site_settings(host_view: HostView, settings: Mapping[str, str]) -> 
             yield RouteFault(
                 OTHER_SETTING, f"{name} = {settings[name]}", f"the system file asks for {planned}",
                 f'sysctl -w {name}="{planned}"',
+                is_implied=True,
             )  # fmt: skip

@@ -53,4 +53,5 @@ def _find_segment_faults(fabric: Fabric, firewalls: Sequence[Firewall], packet: 
             f" hosts and routers handle {fitting_bytes / max(segment_bytes, 1):.1f} times as many packets",
             "remove the rule, or let it follow the MTU (iptables: --clamp-mss-to-pmtu; nft: tcp option maxseg size set"
             " rt mtu)",
+            versions="first",
         )  # fmt: skip

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.host_tables import HostTables
@@ -12,12 +13,18 @@ from sonde.design.routes.host_tables import HostTables
 
 @dataclass(frozen=True)
 class RouteFault:
-    """One thing that is wrong: `kind` is for programs, the other three are texts for the user."""
+    """One thing that is wrong: `kind` is for programs, the other three texts are for the user.
+
+    `versions` tells how the fault of an interface or a file that both IP versions find is reported: by its place once,
+    as the first or the last of them, or with both problems. A fault `is_implied` by others at all of its places.
+    """
 
     kind: str
     location: str
     problem: str
     remedy: str
+    versions: Literal["separate", "first", "last", "joined"] = "separate"
+    is_implied: bool = False
 
 
 @dataclass(frozen=True)
@@ -33,6 +40,30 @@ class RouteCheck:
     not_compared: tuple[str, ...] = ()
     not_examined: tuple[str, ...] = ()
     not_understood: tuple[str, ...] = ()
+
+
+def drop_repeated_faults(all_faults: Iterable[RouteFault]) -> Iterator[RouteFault]:
+    """The faults without those that follow for the other IP version too (a missing interface), and without those that
+    other faults explain: a setting that differs from the system file, a fixed link address that is wrong."""
+    faults = _join_versions(all_faults)
+    explained = {fault.location for fault in faults if not fault.is_implied}
+    for fault in faults:
+        if not fault.is_implied or not ({fault.location} <= explained or {*fault.location.split(", ")} <= explained):
+            yield fault
+
+
+def _join_versions(faults: Iterable[RouteFault]) -> list[RouteFault]:
+    """The faults with those of both IP versions as one."""
+    joined: dict[tuple[str, ...], RouteFault] = {}
+    for fault in faults:
+        texts = (fault.kind, fault.location, fault.problem, fault.remedy)
+        key = texts if fault.versions == "separate" else texts[:2]
+        first = joined.setdefault(key, fault)
+        if fault.versions == "last":
+            joined[key] = fault
+        elif fault.versions == "joined" and fault.problem not in first.problem:
+            joined[key] = replace(first, problem=f"{first.problem}; {fault.problem}")
+    return list(joined.values())
 
 
 def list_unknown(host_tables: HostTables, versions: Sequence[int] = ()) -> tuple[str, ...]:

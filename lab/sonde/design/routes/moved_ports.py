@@ -97,7 +97,7 @@ def describe_moved_ports(moved_ports: Sequence[MovedPort], host_tables: HostTabl
                 f" {planned.rpartition('.')[2]}, {command}, move {addresses} to {planned}"
                 f" and apply the plan; where {device} itself is on the network, correct the device in the system file"
             )
-        yield RouteFault(kind, location, problem, remedy)
+        yield RouteFault(kind, location, problem, remedy, versions="first" if is_missing else "separate")
 
 
 def describe_child_creation(planned_device: str, host_tables: HostTables) -> str:

@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.check_next_hops import WRONG_DEVICE
+from sonde.design.routes.debian_interfaces import MANAGER as MANAGER_OF_INTERFACES
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.interface_details import LinkDetails
@@ -22,6 +23,10 @@ from sonde.design.routes.netplan_reader import MANAGER as MANAGER_OF_NETPLAN
 from sonde.design.routes.permanent_addresses import find_owner_of_address, get_permanent_address, shorten_link_address
 
 FILE_FOR_ANOTHER_INTERFACE = "file for another interface"
+_OPTIONS_WITHOUT_DHCP = {
+    "NetworkManager": "method=manual", "systemd-networkd": "DHCP=no", MANAGER_OF_NETPLAN: "dhcp4: false",
+    MANAGER_OF_INTERFACES: "static in place of dhcp",
+}  # fmt: skip
 _FIRST_OF_CLASS_B, _FIRST_OF_CLASS_C = 128, 192
 
 
@@ -46,6 +51,9 @@ def find_profile_faults(
         with_addresses = [profile for profile in candidates if profile.addresses]
         if len(with_addresses) == 1:
             yield from _check_addresses(with_addresses[0], device, planned_addresses.get(device, ()))
+        for profile in candidates if device in planned_addresses else ():
+            yield from _check_lease(profile, device, planned_addresses[device])
+            yield from _check_gateways(profile, device, host_tables)
 
 
 def list_devices_with_ports(devices: Collection[str], host_tables: HostTables) -> tuple[str, ...]:
@@ -133,6 +141,45 @@ def _check_devices_of_addresses(
                 f"the file is for {profile.device}{', which this host lacks' if is_missing else ''}, and sets the"
                 f" address of {device}: after the next start {device} has nothing of what is in it",
                 f"write {device} in place of {profile.device} in {profile.origin}",
+            )  # fmt: skip
+
+
+def _check_lease(
+    profile: InterfaceProfile, device: str, planned_addresses: Sequence[str]
+) -> Iterator[RouteFault | CheckedItem]:
+    """A file that asks for an address by DHCP besides the planned one."""
+    hosts = {ipaddress.ip_interface(text).ip for text in planned_addresses}
+    static = next((text for text in profile.addresses
+                   if text != "dhcp" and ":" not in text and ipaddress.ip_interface(text).ip in hosts), "")  # fmt: skip
+    if not static:
+        return
+    yield CheckedItem("DHCP in a file of an interface", f"{profile.origin}, {device}")
+    if profile.asks_dhcp or "dhcp" in profile.addresses:
+        yield RouteFault(
+            "address by DHCP too", f"{profile.origin}, {device}",
+            f"{profile.origin} asks for an address of {device} by DHCP besides {static}: an answer adds an address and"
+            f" a default route by this network; without one {profile.manager} waits at the start, and"
+            " NetworkManager takes the interface down again",
+            f"write {_OPTIONS_WITHOUT_DHCP.get(profile.manager, 'BOOTPROTO=none')} in {profile.origin}",
+        )  # fmt: skip
+
+
+def _check_gateways(profile: InterfaceProfile, device: str, host_tables: HostTables) -> Iterator[RouteFault]:
+    """A default route of a file by the planned interface, where that of the running host leaves by another one."""
+    for gateway in profile.gateways:
+        version = ipaddress.ip_address(gateway).version
+        defaults = [
+            route for route in host_tables.routes or ()
+            if route.destination in ("default", "0.0.0.0/0", "::/0") and route.table == "main"
+            and (route.version or 4) == version
+        ]  # fmt: skip
+        devices = {name for route in defaults for name in (route.device, *(hop.device for hop in route.hops)) if name}
+        if devices and device not in devices:
+            yield RouteFault(
+                "second default route", f"{profile.origin}, {device}",
+                f"{profile.origin} sets a default route by {gateway} on {device}, and that of this host leaves by"
+                f" {', '.join(sorted(devices))}: after the next start packets to all other networks may take {gateway}",
+                f"remove the gateway {gateway} from {profile.origin}; routes to single networks need none",
             )  # fmt: skip
 
 

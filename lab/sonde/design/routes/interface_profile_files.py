@@ -16,6 +16,7 @@ from sonde.design.routes.interface_profile import InterfaceProfile
 from sonde.design.routes.output_texts import split_shell_words
 
 _FALSE = ("no", "false", "0", "off")
+_TRUE = ("yes", "true", "1", "on")
 # Copies that network-scripts and NetworkManager leave out.
 _COPY_PATTERN = re.compile(r"(~|\.bak|\.old|\.orig|\.rpmnew|\.rpmorig|\.rpmsave)$")
 _ADDRESS_PATTERN = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5,19}")
@@ -65,6 +66,9 @@ def _read_network_script(file_text: str, base_name: str) -> InterfaceProfile:
         values.get("ONBOOT", "yes").lower() not in _FALSE,
         "MACADDR" in values,
         tuple(_list_script_addresses(values)),
+        gateways=()
+        if values.get("DEFROUTE", "").lower() in _FALSE
+        else tuple(_list_addresses([values.get("GATEWAY", "")])),
     )
 
 
@@ -89,7 +93,16 @@ def _read_keyfile(sections: dict[str, dict[str, str]], base_name: str) -> Interf
             for address in _list_addresses([value.partition(",")[0]])
         ),
         int(number) if number.lstrip("-").isdigit() else 0,
+        asks_dhcp=sections.get("ipv4", {}).get("method") == "auto",
+        gateways=tuple(gateway for values in address_sections for gateway in _list_keyfile_gateways(values)),
     )
+
+
+def _list_keyfile_gateways(values: Mapping[str, str]) -> Iterator[str]:
+    """The gateways of default routes in a section of addresses: gateway=, or behind an address (address1=A/P,G)."""
+    if values.get("never-default", "").lower() not in _TRUE:
+        texts = [value.partition(",")[2] for name, value in values.items() if re.fullmatch(r"address\d+", name)]
+        yield from _list_addresses([values.get("gateway", ""), *texts])
 
 
 def _read_networkd_file(
@@ -106,6 +119,8 @@ def _read_networkd_file(
         _read_link_address(match.get(option, "")),
         has_other_link_address="MACAddress" in sections.get("Link", {}),
         addresses=tuple(_list_addresses(networkd_addresses)),
+        asks_dhcp=sections.get("Network", {}).get("DHCP", "").lower() in (*_TRUE, "ipv4", "both"),
+        gateways=tuple(_list_addresses([sections.get("Network", {}).get("Gateway", "")])),
     )
 
 

@@ -189,6 +189,7 @@ def _make_profile(definition: _Definition) -> InterfaceProfile:
         address.lower(),
         has_other_link_address="macaddress" in members,
         addresses=tuple(_list_addresses(members)),
+        gateways=tuple(str(members[name]) for name in ("gateway4", "gateway6") if members.get(name)),
     )
 
 

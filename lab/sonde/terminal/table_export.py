@@ -133,7 +133,7 @@ def _format_markdown(table: ExportedTable) -> str:
 
 
 def _make_markdown_row(cells: Sequence[object]) -> str:
-    texts = [escape_as_line(f"{cell:.6g}" if isinstance(cell, float) else cell) for cell in cells]
+    texts = [escape_as_line(cell) for cell in cells]
     return "| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |"
 
 

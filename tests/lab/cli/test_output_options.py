@@ -62,6 +62,14 @@ def test_export_markdown_is_one_table(sonde: Any, stored_runs: Path) -> None:
     assert set(lines[1]) <= set("|-:")
 
 
+def test_exported_markdown_has_the_numbers_of_csv(sonde: Any, stored_runs: Path) -> None:
+    (row, *_) = csv.DictReader(io.StringIO(sonde("list", "--export", "csv").out))
+    title, _, first, *_ = sonde("list", "--export", "md").out.splitlines()
+    assert dict(zip(title.split("|")[1:-1], first.split("|")[1:-1], strict=True)) == {
+        f" {name} ": f" {value} " for name, value in row.items()
+    }
+
+
 def test_export_parquet_reads_back(stored_runs: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "sonde", "list", "--export", "parquet"]
     done = subprocess.run(

@@ -23,8 +23,9 @@ class CheckedItem:
 
 
 def join_first_names(names: Sequence[str], max_count: int = 4) -> str:
-    """The first names of a list for a sentence, with an ellipsis where there are more."""
-    return ", ".join(names[:max_count]) + ", …" * (len(names) > max_count)
+    """The first names of a list for a sentence, with the number of further names: "sda, sdb and 3 more"."""
+    more = len(names) - max_count
+    return ", ".join(names[:max_count]) + f" and {more} more" * (more > 0)
 
 
 def split_faults_and_comparisons(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sonde.design.checked_items import join_first_names
 from sonde.model.ranges import fold_names_into_ranges
 from sonde.model.system import System
 from sonde.model.system.description import PART_KINDS
@@ -127,8 +128,7 @@ def describe_part(system: System, part_id: str) -> Iterator[str]:
         yield f"  offers: {format_bytes(capacity) if capacity is not None else 'unknown: drives or size are missing'}"
     users = sorted(set(_iterate_referring_parts(system, part_id)))
     if users:
-        more = f" and {len(users) - _LONGEST_LIST} more" if len(users) > _LONGEST_LIST else ""
-        yield f"  used by: {', '.join(users[:_LONGEST_LIST])}{more}"
+        yield f"  used by: {join_first_names(users, _LONGEST_LIST)}"
 
 
 def _format_member_value(member_value: object) -> str:

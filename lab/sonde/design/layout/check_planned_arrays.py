@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sonde.design.checked_items import CheckedItem
+from sonde.design.checked_items import CheckedItem, join_first_names
 from sonde.design.layout.device_identity import (
     describe_device,
     describe_planned_devices,
@@ -199,10 +199,7 @@ def _report_strays(
 
 
 def _describe_devices(observed_storage: ObservedStorage, device_names: Sequence[str]) -> str:
-    texts = [describe_device(observed_storage.disks[name]) for name in device_names[:_MOST_NAMES]]
-    return ", ".join(texts) + (
-        f" and {len(device_names) - _MOST_NAMES} more" if len(device_names) > _MOST_NAMES else ""
-    )
+    return join_first_names([describe_device(observed_storage.disks[name]) for name in device_names], _MOST_NAMES)
 
 
 def _report_exchange(

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from sonde.design.checked_items import join_first_names
 from sonde.design.layout.check_peer_attributes import read_peer_attributes
 from sonde.design.layout.check_planned_pools import find_vdev_disk
 from sonde.design.layout.faults import LayoutFault
@@ -16,7 +17,6 @@ from sonde.model.units import format_count_with_noun
 
 _MIN_DRIVES = 3
 _PATH_DIFFERENCES = ("differs from its peers", "unequal paths")
-_MOST_NAMES = 4
 _PCI_PATTERN = re.compile(r"/dev/disk/by-path/pci-([0-9a-f:.]+)-")
 _COUNT_PATTERN = re.compile(r"(\d+) (READ|WRITE|CKSUM)")
 
@@ -59,11 +59,6 @@ def _list_adapters(observed_storage: ObservedStorage) -> dict[str, _Adapter]:
             for host, names in drives.items()}  # fmt: skip
 
 
-def _list_first_names(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_NAMES
-    return ", ".join(names[:_MOST_NAMES]) + f" and {more} more" * (more > 0)
-
-
 def _replace_faults(
     faults: Sequence[LayoutFault], group: Sequence[LayoutFault], joined: LayoutFault
 ) -> list[LayoutFault]:
@@ -85,7 +80,7 @@ def _join_single_paths(
         names = [observed_storage.disks[name].settings.get("name") or name for name in map_names]
         remaining = _replace_faults(remaining, group, replace(
             group[0], location=", ".join(fault.location for fault in group), parts=tuple(map_names),
-            problem=f"all {len(group)} maps of {adapter.title} have no other path ({_list_first_names(names)})",
+            problem=f"all {len(group)} maps of {adapter.title} have no other path ({join_first_names(names)})",
             cost=f"all are lost with host{host}, its cable or its side of the enclosure",
             remedy="look at the other adapter (lspci, log of the kernel), its cable and the expander or switch behind"
             " it, not at single drives; then rescan",
@@ -109,7 +104,7 @@ def _join_failed_paths(
         remaining = _replace_faults(remaining, group, replace(
             group[0], location=adapter.title, parts=tuple(parts),
             problem=f"all {len(path_names)} paths of {adapter.title} have failed"
-            f" ({_list_first_names(sorted(path_names))})",
+            f" ({join_first_names(sorted(path_names))})",
             remedy="look at this adapter (lspci, log of the kernel), its cable and the expander or switch behind it",
         ))  # fmt: skip
     return remaining
@@ -203,7 +198,7 @@ def _join_pool_errors(
             remaining = _replace_faults(remaining, group, LayoutFault(
                 "errors of an adapter", f"{pool.location} host{host}",
                 f"{len(faulty)} of the {format_count_with_noun(len(pool_drives), 'drive')} at {adapter.title} have"
-                f" counted {text} errors ({_list_first_names([fault.parts[0] for fault in group])}); no drive of"
+                f" counted {text} errors ({join_first_names([fault.parts[0] for fault in group])}); no drive of"
                 " another adapter has any", group[0].cost,
                 "look at the adapter (firmware, memory, heat), its cable and the expander behind it, and replace no"
                 " drive before; then zpool clear and zpool scrub",

@@ -265,7 +265,7 @@ def test_pool_imported_by_names_of_the_kernel_is_reported() -> None:
     (fault,) = check_pool(print_pool(rows)).faults
     assert (fault.kind, fault.location) == ("not as planned", "scratch")
     assert fault.problem == (
-        "it was imported by names of the kernel (sda, sdb, sdc, sdd, …); planned are names in /dev/disk/by-path"
+        "it was imported by names of the kernel (sda, sdb, sdc, sdd and 2 more); planned are names in /dev/disk/by-path"
     )
     assert "zpool import -d /dev/disk/by-path scratch" in fault.remedy
     document = describe_pool()

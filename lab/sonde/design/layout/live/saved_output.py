@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from sonde.design.checked_items import join_first_names
 from sonde.design.layout.live import (
     cray_x1_output,
     device_output,
@@ -101,7 +102,6 @@ _EMPTY_FORMS: Mapping[str, str] = {
     "smartctl -A": _SMARTCTL_HEADER_TEXT,
     "zpool": "no pools available", "zfs": "no datasets available",
 }  # fmt: skip
-_MOST_NAMES = 4
 # Of a drive of SAS, smartctl says no more than that it could open it.
 _NO_SCTERC_PATTERN = re.compile(
     _SMARTCTL_HEADER_TEXT + r"(?:\s+SCSI device successfully opened)?(?:\s+Use 'smartctl -a' .* information)?"
@@ -151,9 +151,7 @@ def read_collector_output(output_text: str, output_origin: str) -> ObservedStora
             )
     texts = [f"{', '.join(empty)}: the output is empty or has no entry"] if empty else []
     if silent_drives:
-        names = ", ".join(silent_drives[:_MOST_NAMES])
-        more = len(silent_drives) - _MOST_NAMES
-        texts.append(f"the error recovery of {names}{f' and {more} more' * (more > 0)}: smartctl prints none")
+        texts.append(f"the error recovery of {join_first_names(silent_drives)}: smartctl prints none")
     return merge_observations(storage, ObservedStorage(unknown=tuple(texts)))
 
 

@@ -7,6 +7,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from sonde.telemetry.sources.processors import parse_processor_times
+
 _SAMPLE_S = 2.0
 # A machine is at rest below these shares of its processor time.
 _MAX_BUSY_FRACTION, _MAX_STOLEN_FRACTION = 0.25, 0.02
@@ -35,24 +37,22 @@ class MachineIdleness:
 
 def measure_idleness(sample_s: float = _SAMPLE_S, proc_folder: Path = Path("/proc")) -> MachineIdleness:
     """Reads the counters of the processors twice, and the load average."""
-    before = _read_times(proc_folder)
+    before = _read_statistics(proc_folder)
     time.sleep(sample_s)
-    after = _read_times(proc_folder)
+    after = _read_statistics(proc_folder)
     load = float((proc_folder / "loadavg").read_text(encoding="ascii").split()[0])
-    return compare_processor_times(before, after, load)
+    return compare_processor_statistics(before, after, load)
 
 
-def compare_processor_times(earlier: tuple[int, ...], later: tuple[int, ...], load_average: float) -> MachineIdleness:
-    """Compares two readings of the first eight columns of /proc/stat (proc(5)): user, nice, system, idle, iowait, irq,
-    softirq, steal."""
-    user, nice, system, idle, waiting, irq, softirq, stolen = (
-        after - before for before, after in zip(earlier, later, strict=True)
+def compare_processor_statistics(earlier: str, later: str, load_average: float) -> MachineIdleness:
+    """Compares two readings of /proc/stat (proc(5))."""
+    before, after = (parse_processor_times({"proc/stat": text})["all"] for text in (earlier, later))
+    *_, idle_s, waiting_s, stolen_s, busy_s, _, _ = (
+        (value or 0) - (value_before or 0) for value_before, value in zip(before, after, strict=True)
     )
-    busy = user + nice + system + irq + softirq
-    total = max(1, busy + idle + waiting + stolen)
-    return MachineIdleness(busy / total, stolen / total, load_average)
+    total_s = (busy_s + idle_s + waiting_s + stolen_s) or 1.0
+    return MachineIdleness(busy_s / total_s, stolen_s / total_s, load_average)
 
 
-def _read_times(proc_folder: Path) -> tuple[int, ...]:
-    line = (proc_folder / "stat").read_text(encoding="ascii").splitlines()[0]
-    return tuple(int(text) for text in line.split()[1:9])
+def _read_statistics(proc_folder: Path) -> str:
+    return (proc_folder / "stat").read_text(encoding="ascii")

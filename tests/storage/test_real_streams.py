@@ -13,7 +13,7 @@ from daemon_namespace import ADDRESS, NotStartedError, Room, lacking
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
-from machine_idleness import compare_processor_times  # noqa: E402
+from machine_idleness import compare_processor_statistics  # noqa: E402
 from real_clusters import limit_network, lose_packets  # noqa: E402
 from real_streams import Stream, find_changed_stream, measure_stream, set_link_rate  # noqa: E402
 
@@ -69,10 +69,10 @@ def test_stalled_stream_that_sent_few_segments_has_losses() -> None:
 @pytest.mark.parametrize(
     ("later", "message"),
     [
-        ((110, 0, 105, 1085, 100, 0, 0, 0), "the machine was at rest: 15% busy, 0% stolen, load average 0.5"),
-        ((200, 50, 150, 1000, 100, 0, 0, 0), "the machine was not at rest: 100% busy, 0% stolen, load average 0.5"),
-        ((100, 0, 100, 1100, 100, 0, 0, 10), "the machine was not at rest: 0% busy, 9% stolen, load average 0.5"),
+        ("cpu 110 0 105 1085 100 0 0 0", "the machine was at rest: 15% busy, 0% stolen, load average 0.5"),
+        ("cpu 200 50 150 1000 100 0 0 0", "the machine was not at rest: 100% busy, 0% stolen, load average 0.5"),
+        ("cpu 100 0 100 1100 100 0 0 10", "the machine was not at rest: 0% busy, 9% stolen, load average 0.5"),
     ],
 )
-def test_busy_or_stolen_processors_end_the_idleness(later: tuple[int, ...], message: str) -> None:
-    assert compare_processor_times((100, 0, 100, 1000, 100, 0, 0, 0), later, 0.5).describe() == message
+def test_busy_or_stolen_processors_end_the_idleness(later: str, message: str) -> None:
+    assert compare_processor_statistics("cpu 100 0 100 1000 100 0 0 0", later, 0.5).describe() == message

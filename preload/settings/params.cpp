@@ -2,6 +2,7 @@
 #include "settings/params.hpp"
 
 #include "settings/glob.hpp"
+#include "settings/text_range.hpp"
 #include "system/text.hpp"
 
 #include <algorithm>
@@ -13,42 +14,12 @@ namespace {
 
 using system::Text;
 
-struct TextRange {
-    const char* begin;
-    std::size_t length;
-    bool is(const char* word) const noexcept { return is(word, word + std::strlen(word)); }
-    bool is(const char* from, const char* to) const noexcept {
-        return static_cast<std::size_t>(to - from) == length && std::strncmp(begin, from, length) == 0;
-    }
-};
-
-bool is_blank(char sign) noexcept {
-    return sign == ' ' || sign == '\t' || sign == '\r';
-}
-
-TextRange trim_blanks(const char* begin, const char* end) noexcept {
-    while (begin < end && is_blank(*begin)) {
-        ++begin;
-    }
-    while (end > begin && is_blank(end[-1])) {
-        --end;
-    }
-    return {begin, static_cast<std::size_t>(end - begin)};
-}
-
 void warn_of_piece(Warn warn, const char* before, TextRange piece, const char* after) noexcept {
     Text text;
     text << before;
     text.add(piece.begin, piece.length < 300 ? piece.length : 300);
     text << after << '\0';
     warn(text.data());
-}
-
-const char* find_character(const char* begin, const char* end, char sign) noexcept {
-    while (begin < end && *begin != sign) {
-        ++begin;
-    }
-    return begin;
 }
 
 struct Number {
@@ -198,6 +169,21 @@ bool is_option(TextRange piece) noexcept {
     return is_known;
 }
 
+/// Whether an entry begins with a word after "%" that has no meaning, as a misspelled one. Prints a warning then.
+bool has_unknown_keyword(TextRange pattern, Warn warn) noexcept {
+    if (*pattern.begin != '%') {
+        return false;
+    }
+    for (const char* keyword : {"%process", "%locked", "%stdin", "%stdout", "%stderr"}) {
+        if (pattern.is(keyword)) {
+            return false;
+        }
+    }
+    warn_of_piece(warn, "IOBUF_PARAMS: there is no \"", pattern,
+                  "\"; known are %process, %locked, %stdin, %stdout and %stderr, and \\% begins a pattern of files.");
+    return true;
+}
+
 /// Which programs an entry is for.
 struct ProgramFilter {
     bool has_only = false, is_named = false, is_left_out = false;
@@ -293,6 +279,9 @@ void read_entry(const char* begin, const char* end, Settings& into, Warn warn) n
             warn_of_piece(warn, "IOBUF_PARAMS: an entry has no pattern and is left out: \"", trim_blanks(begin, end),
                           "\".");
         }
+        return;
+    }
+    if (has_unknown_keyword(pattern, warn)) {
         return;
     }
     std::uint64_t bytes = 0;

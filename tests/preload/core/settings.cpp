@@ -127,6 +127,18 @@ TEST_CASE("invalid settings are reported and valid settings used") {
     CHECK(warnings.size() == 1);
 }
 
+TEST_CASE("unknown keyword after a percent sign is no pattern") {
+    for (const char* params : {"%proces:maxmem=1M", "%Process:maxmem=1M", "% process", "%", "%processes:age=1"}) {
+        CAPTURE(params);
+        CHECK(parse(params)->rule_count == 0);
+        REQUIRE(warnings.size() == 1);
+        CHECK(warnings[0].find("; known are %process, ") != std::string::npos);
+    }
+    CHECK(parse("*.dat,%locked:size=4M,%stdin,%stderr,%process:age=1")->rule_count == 1);
+    CHECK(parse("\\%a.dat,/run/%a.dat")->rule_count == 2);
+    CHECK(warnings.empty());
+}
+
 TEST_CASE("options with invalid values are reported and ignored") {
     CHECK_FALSE(parse("*:direct=maybe")->rules[0].direct);
     REQUIRE(warnings.size() == 1);

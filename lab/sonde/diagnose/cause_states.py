@@ -225,37 +225,51 @@ def _combine_part_predictions(
     changes += np.where(first_rates[:, None] < _SLOW_LOG_RATE, other_values, 0.0) ** 2
     variance = sd[first_states] ** 2 + sd[second_states] ** 2 - vector.healthy_sd**2
     extra = np.where(is_single[:, None], 0.0, _PART_SHARE_SD**2 * changes)
-    hides_second = _compute_hiding_probability(first_rates, second_rates, other_values, is_single)
-    hides_first = _compute_hiding_probability(second_rates, first_rates, values, is_single)
+    shows_first, shows_second = (
+        np.any(mean[states] != 0, axis=1) | (vector.uneven_share[states] > 0) for states in states_of_pairs
+    )
+    hides_second = _compute_hiding_probability(first_rates, second_rates, shows_second & ~is_single)
+    hides_first = _compute_hiding_probability(second_rates, first_rates, shows_first & ~is_single)
     centered = together - np.median(together, axis=1)[:, None] * ~is_single[:, None]
     centered_sd = np.sqrt(variance + extra)
     odd_share = np.where(is_single, 0.0, _ODD_VECTOR_SHARE)
     usual_share = 1 - odd_share
-    shares_and_predictions = (
-        ((1 - hides_first - hides_second) * usual_share, centered, centered_sd),
-        (hides_first * usual_share, mean[second_states], sd[second_states]),
-        (hides_second * usual_share, mean[first_states], sd[first_states]),
-        (odd_share, centered, np.hypot(centered_sd, _ODD_PART_SD)),
+    # The causes that are not hidden can make nodes uneven.
+    alternatives = (
+        ((1 - hides_first - hides_second) * usual_share, centered, centered_sd, states_of_pairs),
+        (hides_first * usual_share, mean[second_states], sd[second_states], (second_states,)),
+        (hides_second * usual_share, mean[first_states], sd[first_states], (first_states,)),
+        (odd_share, centered, np.hypot(centered_sd, _ODD_PART_SD), ()),
     )
-    uneven_share = 1 - (1 - vector.uneven_share[first_states]) * (1 - vector.uneven_share[second_states])
-    uneven_sd = np.maximum(vector.uneven_sd[first_states], vector.uneven_sd[second_states])[:, None]
-    alternatives = [((1 - uneven_share) * share, value, error) for share, value, error in shares_and_predictions]
-    if np.any(uneven_share > 0):
-        alternatives += [
-            (uneven_share * share, value, np.hypot(error, uneven_sd)) for share, value, error in shares_and_predictions
-        ]
     with np.errstate(divide="ignore"):
-        return tuple(PartPrediction(np.log(share), value, error) for share, value, error in alternatives)
+        return tuple(
+            PartPrediction(np.log(share * uneven_share), value, np.hypot(error, uneven_sd[:, None]))
+            for share, value, error, states_of_causes in alternatives
+            for uneven_share, uneven_sd in _list_uneven_alternatives(vector, states_of_causes, len(share))
+        )
 
 
-def _compute_hiding_probability(
-    hiding_rates: Floats, hidden_rates: Floats, hidden_values: Floats, is_single: NDArray[np.bool_]
-) -> Floats:
-    """Returns the probability that a cause with `hiding_rates` hides the parts of another; 0 where there are none."""
+def _list_uneven_alternatives(
+    vector: VectorStates, states_of_causes: Sequence[Indices], pair_count: int
+) -> list[tuple[Floats, Floats]]:
+    """Probabilities of even nodes and of nodes that one or more of the causes make uneven, each with the spread between
+    nodes: the largest of these causes."""
+    alternatives: list[tuple[Floats, Floats]] = [(np.ones(pair_count), np.zeros(pair_count))]
+    for states in states_of_causes:
+        share, spread = vector.uneven_share[states], vector.uneven_sd[states]
+        if np.any(share > 0):
+            even = [(probability * (1 - share), others) for probability, others in alternatives]
+            uneven = [(probability * share, np.maximum(others, spread)) for probability, others in alternatives]
+            alternatives = [*even, *uneven]
+    return alternatives
+
+
+def _compute_hiding_probability(hiding_rates: Floats, hidden_rates: Floats, can_be_hidden: NDArray[np.bool_]) -> Floats:
+    """Returns the probability that a cause with `hiding_rates` hides what another one does to single parts."""
     is_slower = hiding_rates < hidden_rates
     by_slow_cause = np.where(is_slower, _HIDDEN_BY_SLOWER, _HIDDEN_BY_FASTER)
     probability = np.where(hiding_rates < _SLOW_LOG_RATE, by_slow_cause, _HIDDEN_BY_OTHERS)
-    return np.where(np.any(hidden_values != 0, axis=1) & ~is_single, probability, 0.0)
+    return np.where(can_be_hidden, probability, 0.0)
 
 
 def list_vector_names(run_measurements: Sequence[RunMeasurement]) -> dict[VectorKey, tuple[str, ...]]:

@@ -153,6 +153,33 @@ def test_other_bottleneck_can_hide_the_slow_part(own_rate: float, probability: f
     assert both == pytest.approx(with_parts, abs=1.5 - np.log(1 - probability))
 
 
+@pytest.mark.parametrize(("own_rate", "probability"), [(-0.5, 0.7), (-1.5, 0.15)])
+def test_other_bottleneck_can_hide_uneven_nodes(own_rate: float, probability: float) -> None:
+    # State 1 slows the read by exp(-1) with even nodes in 90 % of the runs; state 2 always makes nodes slightly uneven.
+    rates = np.array([[0.0], [-1.0], [own_rate]])
+    key = ("read", "nodes")
+    vector = VectorStates(
+        np.zeros((3, 4)), np.full((3, 4), 0.02), 0.02, np.array([0.0, 0.1, 1.0]), np.array([0.0, 2.0, 0.3])
+    )
+    predictions = StatePredictions(
+        ("read",), rates, np.full((3, 1), 0.03), np.array([0.03]), {key: vector}, {}, NOT_LOAD, NOT_LOAD,
+        {key: ("n1", "n2", "n3", "n4")},
+    )  # fmt: skip
+    pairs = combine_predictions_of_pairs(predictions, np.array([1, 0, 0]), np.array([2, 1, 2]))
+    densities = {}
+    for spread in (0.0, 0.3):
+        nodes = {"n1": spread, "n2": -spread, "n3": spread, "n4": -spread}
+        result = ExperimentResult("every-target", (RunMeasurement({}, {key: nodes}),), 0.02)
+        densities[spread] = compute_pair_density(pairs, result, NoiseModel())
+    both, with_even_nodes, with_uneven_nodes = densities[0.0]
+    assert both - with_even_nodes == pytest.approx(np.log(0.98 * probability), abs=0.15)
+    assert both > with_uneven_nodes + 1
+    both, with_even_nodes, with_uneven_nodes = densities[0.3]
+    assert both > with_even_nodes + 1
+    # The spread is that of the cause that makes the nodes uneven, not that of the other one.
+    assert both == pytest.approx(with_uneven_nodes + np.log(1 - probability), abs=0.3)
+
+
 def test_vector_without_any_explanation_is_one_surprise() -> None:
     # The simulator spreads the reads of nodes over their caches: parts change that no cause touches, all together.
     rates = np.array([[0.0], [-1.0], [-0.5]])

@@ -35,7 +35,6 @@ _TWO_PRIOR, _UNEXPLAINED_SECOND = 0.5, 0.12
 # so ten strengths of each are close enough.
 _MAX_PROBABLE_PARTS, _COARSE_STRENGTHS, _MAX_LOG_WEIGHT_DIFFERENCE, _MAX_GROUPS = 6, 4, 12.0, 200
 _FINE_STRENGTHS = 10
-_PART_MARGIN = 12.0
 # Causes beside which an unexplained second one is weighed, and drawn causes that stand for "unexplained".
 _UNEXPLAINED_FIRSTS, _DRAWN_CAUSE_COUNT = 3, 40
 _PAIRS_PER_CHUNK = 20_000
@@ -109,10 +108,9 @@ def _list_visible_states(
 
 
 def _list_most_probable_parts(part_weights: Floats) -> Indices:
-    """The most probable parts of a hypothesis."""
-    by_member = np.max(part_weights, axis=0)
-    ordered = np.argsort(-by_member, kind="stable")[:_MAX_PROBABLE_PARTS]
-    return np.asarray(ordered[by_member[ordered] > np.max(by_member) - _PART_MARGIN])
+    """The most probable parts of a hypothesis, however much less probable than the best: beside another cause, which
+    explains what another part cannot, a part can be the right one that is improbable alone."""
+    return np.asarray(np.argsort(-np.max(part_weights, axis=0), kind="stable")[:_MAX_PROBABLE_PARTS])
 
 
 def _compute_log_prior_of_pairs(

@@ -198,6 +198,14 @@ def test_vector_without_any_explanation_is_one_surprise() -> None:
     assert surprises[0] < surprises[1] < surprises[0] + 12
 
 
+def test_part_improbable_alone_is_compared_in_pairs(diagnosis_model: DiagnosisModel, simulator: Simulator) -> None:
+    # A slow link is probable at the server of the slow target only, until the target explains its own reads.
+    pairs = compute_pair_probabilities(diagnosis_model, measure(diagnosis_model, simulator, (SLOW_TARGET,)))
+    ids = [item.id for item in diagnosis_model.hypotheses]
+    link = ids.index("slow-link:oss1-oss4")
+    assert set(pairs.states.members[pairs.states.hypotheses == link].tolist()) == {0, 1, 2, 3}
+
+
 def test_all_alternatives_explain_the_same_measurements(diagnosis_model: DiagnosisModel, simulator: Simulator) -> None:
     pairs = compute_pair_probabilities(diagnosis_model, measure(diagnosis_model, simulator, (SLOW_TARGET,)))
     probabilities = np.exp(pairs.group_log_weights)

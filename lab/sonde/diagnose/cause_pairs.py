@@ -7,7 +7,7 @@ only is not certain, however well it explains that part.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log
 
@@ -33,10 +33,14 @@ _TWO_PRIOR, _UNEXPLAINED_SECOND = 0.5, 0.12
 # Coarse search: parts and strengths of each hypothesis, and which pairs are weighed again with more strengths, by the
 # logarithm of how much less probable than the best they are. What two causes do together is predicted with wide errors,
 # so ten strengths of each are close enough.
-_MAX_PROBABLE_PARTS, _COARSE_STRENGTHS, _MAX_LOG_WEIGHT_DIFFERENCE, _MAX_GROUPS = 6, 4, 12.0, 200
+_MAX_PROBABLE_PARTS, _COARSE_STRENGTHS, _MAX_LOG_WEIGHT_DIFFERENCE, _MAX_GROUPS = 4, 4, 12.0, 200
+# Parts of each hypothesis that are added because they are the most probable ones beside a leading cause. A slow target
+# of a lost server is not among the parts that explain the results best alone: all targets of the server are.
+_MAX_PARTS_BESIDE_CAUSE = 2
 _FINE_STRENGTHS = 10
-# Causes beside which an unexplained second one is weighed, and drawn causes that stand for "unexplained".
-_UNEXPLAINED_FIRSTS, _DRAWN_CAUSE_COUNT = 3, 40
+# Causes beside which other parts and an unexplained second cause are weighed, and drawn causes that stand for
+# "unexplained".
+_LEADING_CAUSES, _DRAWN_CAUSE_COUNT = 3, 40
 _PAIRS_PER_CHUNK = 20_000
 # A cause at a part: hypothesis and member by their indices. Nothing and "unexplained" have the member 0.
 PartKey = tuple[int, int]
@@ -71,13 +75,17 @@ def compute_pair_probabilities(model: DiagnosisModel, results: Sequence[Experime
         np.asarray(weights + sum(item[index] for item in densities))
         for index, weights in enumerate(model.prior_probabilities.log_weights)
     ]
-    coarse = _list_visible_states(model, single, _COARSE_STRENGTHS)
-    first, second = np.triu_indices(len(coarse), 1)
-    differs = coarse.hypotheses[first] != coarse.hypotheses[second]
-    first, second = first[differs], second[differs]
-    weights = _compute_log_weights_of_pairs(model, merged, coarse, first, second, is_exact=False)
+    parts = {
+        index: _list_most_probable_parts(single[index], _MAX_PROBABLE_PARTS)
+        for index, hypothesis in enumerate(model.hypotheses)
+        if hypothesis.kind in (FAULT, CAUSE)
+    }
+    coarse, first, second, weights = _weigh_coarse_pairs(model, merged, parts)
+    if wider := _add_parts_beside_causes(model, merged, parts, coarse, first, second, weights):
+        parts = wider
+        coarse, first, second, weights = _weigh_coarse_pairs(model, merged, parts)
     likely = _select_likely_groups(coarse, first, second, weights)
-    states = _list_visible_states(model, single, _FINE_STRENGTHS)
+    states = _list_visible_states(model, parts, _FINE_STRENGTHS)
     first, second = _list_pairs_of_groups(states, likely)
     weights = _compute_log_weights_of_pairs(model, merged, states, first, second, is_exact=True)
     return _add_unexplained_cause(model, merged, single, states, first, second, weights)
@@ -88,29 +96,81 @@ def _find_hypothesis_index(model: DiagnosisModel, hypothesis_kind: str) -> int:
 
 
 def _list_visible_states(
-    model: DiagnosisModel, single_log_weights: Sequence[Floats], max_strengths: int
+    model: DiagnosisModel, parts_by_hypothesis: Mapping[int, Indices], max_strengths: int
 ) -> CauseStates:
-    """Visible strengths of all causes at their most probable parts, evenly chosen if there are too many."""
+    """Visible strengths of causes at some of their parts, evenly chosen if there are too many; the first state is
+    "nothing"."""
     rows = [(_find_hypothesis_index(model, NOTHING), 0, 0)]
-    for index, hypothesis in enumerate(model.hypotheses):
-        if hypothesis.kind not in (FAULT, CAUSE):
-            continue
+    for index, parts in parts_by_hypothesis.items():
         strengths = np.flatnonzero(model.find_visible_strengths(index))
         if len(strengths) > max_strengths:
             strengths = strengths[np.linspace(0, len(strengths) - 1, max_strengths).round().astype(int)]
-        rows += [
-            (index, int(member), int(strength))
-            for member in _list_most_probable_parts(single_log_weights[index])
-            for strength in strengths
-        ]
+        rows += [(index, int(member), int(strength)) for member in parts for strength in strengths]
     table = np.array(rows, dtype=np.int64)
     return CauseStates(table[:, 0], table[:, 1], table[:, 2])
 
 
-def _list_most_probable_parts(part_weights: Floats) -> Indices:
+def _list_most_probable_parts(part_weights: Floats, max_parts: int) -> Indices:
     """The most probable parts of a hypothesis, however much less probable than the best: beside another cause, which
-    explains what another part cannot, a part can be the right one that is improbable alone."""
-    return np.asarray(np.argsort(-np.max(part_weights, axis=0), kind="stable")[:_MAX_PROBABLE_PARTS])
+    explains what another part cannot, a part can be the right one that is improbable alone. `part_weights` has
+    strengths by parts."""
+    return np.asarray(np.argsort(-np.max(part_weights, axis=0), kind="stable")[:max_parts])
+
+
+def _weigh_coarse_pairs(
+    model: DiagnosisModel, results: Sequence[ExperimentResult], parts_by_hypothesis: Mapping[int, Indices]
+) -> tuple[CauseStates, Indices, Indices, Floats]:
+    """States of some parts, all pairs of them as indices, and the log weights of the pairs."""
+    states = _list_visible_states(model, parts_by_hypothesis, _COARSE_STRENGTHS)
+    first, second = np.triu_indices(len(states), 1)
+    differs = states.hypotheses[first] != states.hypotheses[second]
+    first, second = first[differs], second[differs]
+    return states, first, second, _compute_log_weights_of_pairs(model, results, states, first, second, is_exact=False)
+
+
+def _add_parts_beside_causes(
+    model: DiagnosisModel,
+    results: Sequence[ExperimentResult],
+    parts_by_hypothesis: Mapping[int, Indices],
+    states: CauseStates,
+    first_states: Indices,
+    second_states: Indices,
+    log_weights: Floats,
+) -> dict[int, Indices]:
+    """Returns the parts with those that are the most probable ones beside a leading cause; empty if none is new."""
+    wider = dict(parts_by_hypothesis)
+    for cause in _list_most_probable_causes(states, first_states, second_states, log_weights):
+        is_cause = (states.hypotheses == cause[0]) & (states.members == cause[1])
+        best = np.argmax(np.where(is_cause[first_states] | is_cause[second_states], log_weights, -np.inf))
+        state = first_states[best] if is_cause[first_states[best]] else second_states[best]
+        for index in wider:
+            if index != cause[0] and len(model.hypotheses[index].members) > len(wider[index]):
+                weights = _compute_part_weights_beside_state(model, results, states, int(state), index)
+                added = _list_most_probable_parts(weights, _MAX_PARTS_BESIDE_CAUSE)
+                wider[index] = np.union1d(wider[index], added)
+    return wider if any(len(wider[index]) > len(parts) for index, parts in parts_by_hypothesis.items()) else {}
+
+
+def _compute_part_weights_beside_state(
+    model: DiagnosisModel,
+    results: Sequence[ExperimentResult],
+    states: CauseStates,
+    state_index: int,
+    hypothesis_index: int,
+) -> Floats:
+    """Log weights of a hypothesis beside one state: strengths by parts."""
+    member_count = len(model.hypotheses[hypothesis_index].members)
+    every_part = {hypothesis_index: np.arange(member_count)}
+    added = _list_visible_states(model, every_part, _COARSE_STRENGTHS)
+    joined = CauseStates(
+        np.append(added.hypotheses, states.hypotheses[state_index]),
+        np.append(added.members, states.members[state_index]),
+        np.append(added.strengths, states.strengths[state_index]),
+    )
+    others = np.arange(1, len(added))
+    pairs = np.full(len(others), len(added))
+    weights = _compute_log_weights_of_pairs(model, results, joined, pairs, others, is_exact=False)
+    return weights.reshape(member_count, -1).T
 
 
 def _compute_log_prior_of_pairs(
@@ -255,9 +315,9 @@ def _list_most_probable_causes(
         for state in (first_states[number], second_states[number]):
             if state:
                 chosen.setdefault((int(states.hypotheses[state]), int(states.members[state])))
-        if len(chosen) >= _UNEXPLAINED_FIRSTS:
+        if len(chosen) >= _LEADING_CAUSES:
             break
-    return list(chosen)[:_UNEXPLAINED_FIRSTS]
+    return list(chosen)[:_LEADING_CAUSES]
 
 
 def _compute_log_weights_of_drawn_causes(

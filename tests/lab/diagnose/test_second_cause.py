@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from sonde.diagnose import cause_pairs
 from sonde.diagnose.cause_pairs import compute_pair_probabilities
 from sonde.diagnose.cause_states import (
     StatePredictions,
@@ -65,6 +66,16 @@ def test_two_faults_are_both_diagnosed(
     diagnosis_model: DiagnosisModel, simulator: Simulator, faults: tuple[str, ...], answers: set[tuple[str, str]]
 ) -> None:
     assert name_causes(find_causes(diagnosis_model, simulator, *faults)) == answers
+
+
+@pytest.mark.parametrize("target", ["t0", "t5"])
+def test_part_with_stronger_cause_is_diagnosed(
+    diagnosis_model: DiagnosisModel, simulator: Simulator, monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    """Alone, a target behind the slow link explains the results better than the slow one."""
+    monkeypatch.setattr(cause_pairs, "_MAX_PROBABLE_PARTS", 1)
+    causes = find_causes(diagnosis_model, simulator, "slow-link oss2 20", f"slow-target {target} 3")
+    assert name_causes(causes) == {("slow-link:oss1-oss4", "oss2"), ("slow-target:t0-t7", target)}
 
 
 @pytest.mark.parametrize("seeds", [(3,), pytest.param((4, 5), marks=pytest.mark.nightly)], ids=["day", "night"])

@@ -26,6 +26,7 @@ from sonde.design.routes.check_interface_profiles import (
     list_devices_with_ports,
 )
 from sonde.design.routes.check_lnet import LNET_ROUTE_MISSING, check_lnet_tables, list_unknown_lnet
+from sonde.design.routes.check_lnet_networks import find_module_network_faults
 from sonde.design.routes.check_lnet_policies import list_unread_policies
 from sonde.design.routes.check_lnet_tunables import list_unread_module_options, list_unread_tunables
 from sonde.design.routes.check_router import NOT_SET
@@ -355,6 +356,9 @@ def _check_lnet(
     moved_devices: Mapping[str, str],
 ) -> RouteCheck:
     faults, comparisons = split_faults_and_comparisons(
-        check_lnet_tables(system, host_or_class, host_tables, other_tables, moved_devices)
+        (
+            *check_lnet_tables(system, host_or_class, host_tables, other_tables, moved_devices),
+            *find_module_network_faults(system, host_or_class, host_tables, moved_devices),
+        )
     )
     return RouteCheck(host_or_class, faults, _OTHER_LNET, comparisons)

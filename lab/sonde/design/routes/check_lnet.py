@@ -37,9 +37,9 @@ def check_lnet_tables(
     """Checks all known tables of the LNet of a network, a host or a class of hosts. `moved_devices` are the interfaces
     that a host uses in place of the planned ones. Raises UserError for a name without LNet."""
     if host_tables.lnet_routes is not None:
-        local_networks = {_get_lnet_network(interface.nid) for interface in host_tables.lnet_interfaces or ()}
+        local_networks = {get_lnet_network(interface.nid) for interface in host_tables.lnet_interfaces or ()}
         yield from check_lnet_routes(system, network_or_host, host_tables.lnet_routes, local_networks)
-    hosts = _find_lnet_hosts(system, network_or_host)
+    hosts = find_lnet_hosts(system, network_or_host)
     if hosts and host_tables.lnet_interfaces is not None:
         routed_networks = _list_routed_networks(system, network_or_host)
         yield from _check_interfaces(system, hosts, host_tables.lnet_interfaces, moved_devices or {}, routed_networks)
@@ -58,7 +58,7 @@ def list_unknown_lnet(system: System, network_or_host: str, host_tables: HostTab
     """Lists the LNet tables of a host that are unknown, if the system has LNet routers."""
     if not any(_is_lnet_router(system, router) for router in system.list_part_ids("routers")):
         return ()
-    if not _find_lnet_hosts(system, network_or_host):
+    if not find_lnet_hosts(system, network_or_host):
         return ("LNet NIs and LNet routing (--as names no host)",) if host_tables.has_lnet else ()
     parts = {
         "LNet routes": host_tables.lnet_routes,
@@ -74,12 +74,12 @@ def check_lnet_routes(
     """Faults of the LNet routes of a network, a host or a class of hosts. LNet takes no route to `local_networks`, on
     which the host has an NI: that NI is the fault. Raises UserError for a name without LNet."""
     planned = {
-        (_normalize_lnet_name(entry["net"]), _normalize_nid(entry["gateway"])): entry
+        (normalize_lnet_name(entry["net"]), _normalize_nid(entry["gateway"])): entry
         for entry in _list_planned_lnet_entries(system, network_or_host)
     }
     networks = {network for network, _ in planned}
     missing: dict[str, list[str]] = {}
-    observed = {(_normalize_lnet_name(route.network), _normalize_nid(route.gateway)): route for route in routes}
+    observed = {(normalize_lnet_name(route.network), _normalize_nid(route.gateway)): route for route in routes}
     for key, entry in planned.items():
         network, gateway = str(entry["net"]), str(entry["gateway"])
         yield CheckedItem("an LNet route", f"{network} by {gateway}")
@@ -121,7 +121,7 @@ def _describe_lnet_route_differences(
         planned = next(
             (name for name, gateways in missing_gateways.items() if {*map(_normalize_nid, gateways)} == nids), None
         )
-        if planned is not None and _normalize_lnet_name(network) not in planned_networks:
+        if planned is not None and normalize_lnet_name(network) not in planned_networks:
             renamed[planned] = network
             yield RouteFault(
                 "LNet network differs", routes[0].origin,
@@ -134,7 +134,7 @@ def _describe_lnet_route_differences(
         network: missing_gateways[planned]
         for network, routes in unplanned_routes.items()
         for planned in missing_gateways
-        if _normalize_lnet_name(network) == _normalize_lnet_name(planned)
+        if normalize_lnet_name(network) == normalize_lnet_name(planned)
         and len(routes) == len(missing_gateways[planned])
     }
     for network, gateways in missing_gateways.items():
@@ -148,7 +148,7 @@ def _describe_lnet_route_differences(
     for network, routes in unplanned_routes.items():
         if network in renamed.values():
             continue
-        is_planned = _normalize_lnet_name(network) in planned_networks
+        is_planned = normalize_lnet_name(network) in planned_networks
         reason = "no router of this network" if is_planned else "a network that nothing leads to from here"
         is_single = len(routes) == 1
         yield RouteFault(
@@ -172,7 +172,7 @@ def _format_first_names(names: Sequence[str]) -> str:
     )
 
 
-def _find_lnet_hosts(system: System, network_or_host: str) -> tuple[str, ...]:
+def find_lnet_hosts(system: System, network_or_host: str) -> tuple[str, ...]:
     """The hosts of a name that have a NID; none for a network."""
     if network_or_host not in system.index and network_or_host not in system.index.groups:
         return ()
@@ -180,11 +180,11 @@ def _find_lnet_hosts(system: System, network_or_host: str) -> tuple[str, ...]:
         host
         for host in system.resolve_names(network_or_host)
         if (system.get_part(host).kind in ("nodes", "servers") or _is_lnet_router(system, host))
-        and _list_lnet_addresses(system, [host])
+        and list_lnet_addresses(system, [host])
     )
 
 
-def _list_lnet_addresses(system: System, host_ids: Sequence[str]) -> list[InterfaceAddress]:
+def list_lnet_addresses(system: System, host_ids: Sequence[str]) -> list[InterfaceAddress]:
     """The planned interfaces with a NID, those of IPv6 only on networks where the host has no other one."""
     addresses = [address for host in host_ids for address in system.find_addresses(host) if address.nid]
     networks = {(address.host, address.network) for address in addresses if ":" not in (address.nid or "")}
@@ -208,9 +208,9 @@ def _list_planned_lnet_entries(system: System, network_or_host: str) -> list[dic
     if network_or_host in by_network:
         networks = {network_or_host}
     else:
-        addresses = _list_lnet_addresses(system, _find_lnet_hosts(system, network_or_host))
+        addresses = list_lnet_addresses(system, find_lnet_hosts(system, network_or_host))
         networks = {address.network for address in addresses}
-        own_networks = {_get_lnet_network(address.nid) for address in addresses}
+        own_networks = {get_lnet_network(address.nid) for address in addresses}
     chosen = [network for network in by_network if network in networks]
     if not chosen:
         names = [*by_network, *system.index.groups]
@@ -219,7 +219,7 @@ def _list_planned_lnet_entries(system: System, network_or_host: str) -> list[dic
             f"{', '.join(by_network)}.{suggest_close_name(network_or_host, names)}"
         )
     entries = [entry for network in chosen for entry in yaml.safe_load(by_network[network])["route"]]
-    return [entry for entry in entries if _normalize_lnet_name(entry["net"]) not in own_networks]
+    return [entry for entry in entries if normalize_lnet_name(entry["net"]) not in own_networks]
 
 
 def _list_routed_networks(system: System, network_or_host: str) -> tuple[str, ...]:
@@ -241,15 +241,15 @@ def _check_interfaces(
     """Each planned NID of a host needs an NI on its device; of several hosts, one NID of each network. No other NI,
     above all none on `routed_networks`, which the host reaches by gateways."""
     planned_by_network: dict[str, dict[str, str]] = {}
-    for address in _list_lnet_addresses(system, host_ids):
+    for address in list_lnet_addresses(system, host_ids):
         device = moved_devices.get(address.device, address.device)
-        planned_by_network.setdefault(_get_lnet_network(address.nid), {})[address.nid or ""] = device
-    foreign = [interface for interface in interfaces if _get_lnet_network(interface.nid) not in planned_by_network]
+        planned_by_network.setdefault(get_lnet_network(address.nid), {})[address.nid or ""] = device
+    foreign = [interface for interface in interfaces if get_lnet_network(interface.nid) not in planned_by_network]
     networks = {name: next(iter(nids)).partition("@")[2] for name, nids in planned_by_network.items()}
     for name, device_by_nid in planned_by_network.items():
         written_nids = {_normalize_nid(nid): nid for nid in device_by_nid}
         observed = {_normalize_nid(interface.nid): interface for interface in interfaces
-                    if _get_lnet_network(interface.nid) == name}  # fmt: skip
+                    if get_lnet_network(interface.nid) == name}  # fmt: skip
         present = [nid for normal, nid in written_nids.items() if normal in observed]
         missing = [nid for nid in device_by_nid if nid not in present] if len(host_ids) == 1 or not present else []
         yield CheckedItem("the NIDs of an LNet network", networks[name])
@@ -262,7 +262,7 @@ def _check_interfaces(
                 yield _describe_unplanned_interface(interface, f"has {', '.join(present)} only on {networks[name]}")
     for interface in foreign:
         network = next((name for name in routed_networks
-                        if _normalize_lnet_name(name) == _get_lnet_network(interface.nid)), "")  # fmt: skip
+                        if normalize_lnet_name(name) == get_lnet_network(interface.nid)), "")  # fmt: skip
         planned = f"has NIs on {', '.join(networks.values())} only"
         yield _describe_unplanned_interface(interface, planned, network)
 
@@ -321,7 +321,7 @@ def _describe_missing_nids(
 def _check_interface(interface: LnetInterface, planned_device: str) -> Iterator[RouteFault | CheckedItem]:
     if planned_device and interface.devices:
         yield CheckedItem("the device of an NI", interface.nid)
-        if not any(_is_same_device(device, planned_device) for device in interface.devices):
+        if not any(is_same_device(device, planned_device) for device in interface.devices):
             yield RouteFault(
                 "LNet interface differs", interface.origin,
                 f"{interface.nid} is on {', '.join(interface.devices)}; the system file says {planned_device}",
@@ -336,7 +336,7 @@ def _check_interface(interface: LnetInterface, planned_device: str) -> Iterator[
             )  # fmt: skip
 
 
-def _is_same_device(lnet_device: str, planned_device: str) -> bool:
+def is_same_device(lnet_device: str, planned_device: str) -> bool:
     """Whether LNet names a planned device; kfilnd names the CXI device below a Slingshot interface (cxi0 of hsn0)."""
     number = re.fullmatch(r"cxi([0-9]+)", lnet_device)
     return lnet_device == planned_device or (
@@ -366,7 +366,7 @@ def _check_routing(
 def _check_peer_owners(system: System, peers: Sequence[LnetPeer]) -> Iterator[RouteFault | CheckedItem]:
     """Peers whose NIDs the system file gives to different hosts: LNet takes them for one host."""
     hosts = [host for kind in ("nodes", "servers", "routers") for host in system.list_part_ids(kind)]
-    owners = {_normalize_nid(address.nid or ""): address.host for address in _list_lnet_addresses(system, hosts)}
+    owners = {_normalize_nid(address.nid or ""): address.host for address in list_lnet_addresses(system, hosts)}
     crossed = []
     for peer in peers:
         owner, primary_owner = (owners.get(_normalize_nid(nid)) for nid in (peer.nid, peer.primary_nid))
@@ -385,15 +385,15 @@ def _check_peer_owners(system: System, peers: Sequence[LnetPeer]) -> Iterator[Ro
         )  # fmt: skip
 
 
-def _get_lnet_network(nid: str | None) -> str:
-    return _normalize_lnet_name((nid or "").partition("@")[2])
+def get_lnet_network(nid: str | None) -> str:
+    return normalize_lnet_name((nid or "").partition("@")[2])
 
 
-def _normalize_lnet_name(net_name: str) -> str:
+def normalize_lnet_name(net_name: str) -> str:
     """The name of an LNet network with its number: o2ib is o2ib0."""
     return net_name if re.fullmatch(r".*[a-z][0-9]+", net_name) else f"{net_name}0"
 
 
 def _normalize_nid(nid: str) -> str:
     address, _, network = nid.partition("@")
-    return f"{address}@{_normalize_lnet_name(network)}"
+    return f"{address}@{normalize_lnet_name(network)}"

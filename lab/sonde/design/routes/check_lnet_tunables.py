@@ -123,11 +123,11 @@ def list_unread_tunables(host_tables: HostTables) -> list[str]:
 
 
 def list_unread_module_options(host_tables: HostTables) -> list[str]:
-    """Options of modules that no rule reads, as networks and ip2nets of lnet."""
+    """Options of modules that no rule reads, as ip2nets of lnet."""
     return [
         f"options {module} {name}={value} in {file}"
         for (file, module, name), value in host_tables.lnet_module_options.items()
-        if (module, name) != ("lnet", "routes")
+        if (module, name) not in (("lnet", "routes"), ("lnet", "networks"))
         and all(rule.name != name for rule in (_MODULE_RULES if module == "lnet" else _INTERFACE_RULES))
     ]
 

@@ -49,6 +49,9 @@ def read_lnet_export(export_document: Mapping[str, Any], file_name: str) -> Host
         lnet_interfaces=tuple(_read_interfaces(networks, file_name))
         if isinstance(networks, list) and _has_nids(networks)
         else None,
+        lnet_module_options=_read_networks(networks, file_name)
+        if isinstance(networks, list) and not _has_nids(networks)
+        else {},
         lnet_peers=tuple(_read_peers(peers, file_name)) if isinstance(peers, list) else None,
         lnet_globals={str(name): str(value) for name, value in global_values.items()}
         if isinstance(global_values, Mapping)
@@ -66,6 +69,21 @@ def _has_nids(network_entries: Sequence[Any]) -> bool:
         "nid" in interface for entry in network_entries if isinstance(entry, Mapping)
         for interface in entry.get("local NI(s)") or ()
     )  # fmt: skip
+
+
+def _read_networks(network_entries: Sequence[Any], file_name: str) -> dict[tuple[str, str, str], str]:
+    """The networks and devices of a configuration file without NIDs, as the option networks of the module has them."""
+    texts = [
+        f"{entry.get('net type')}({','.join(str(device) for device in _list_devices(interface))})"
+        for entry in network_entries if isinstance(entry, Mapping)
+        for interface in entry.get("local NI(s)") or ()
+    ]  # fmt: skip
+    return {(file_name, "lnet", "networks"): ",".join(texts)}
+
+
+def _list_devices(interface_entry: Mapping[str, Any]) -> Iterator[str]:
+    devices = interface_entry.get("interfaces") or {}
+    yield from (str(device) for device in (devices.values() if isinstance(devices, Mapping) else devices))
 
 
 def _read_buffers(routing_entries: Sequence[Any]) -> Iterator[tuple[tuple[str, str], int]]:
@@ -102,11 +120,11 @@ def _read_interfaces(network_entries: Sequence[Mapping[str, Any]], file_name: st
         if str(entry.get("net type", "")) == _LOOPBACK:
             continue
         for interface in entry.get("local NI(s)") or ():
-            nid, devices = str(interface["nid"]), interface.get("interfaces") or {}
+            nid = str(interface["nid"])
             health = interface.get(_HEALTH_SECTION) or {}
             yield LnetInterface(
                 nid,
-                tuple(str(device) for device in (devices.values() if isinstance(devices, Mapping) else devices)),
+                tuple(_list_devices(interface)),
                 _IS_UP_BY_STATE.get(str(interface.get("status", "")).lower()),
                 f"{file_name}, {nid}",
                 tuple(

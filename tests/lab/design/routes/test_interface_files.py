@@ -103,7 +103,7 @@ def test_module_routes_are_compared_with_the_plan(tmp_path: Path, gateways: str,
     assert all(fault.location == "kfi by 10.160.14.2@tcp in the configuration files" for fault in verdict.faults)
     remedy = "add the gateways to the routes in lnet.conf; the running host has these routes"
     assert all(fault.remedy == remedy for fault in verdict.faults)
-    assert any("options lnet networks=tcp(bond0) in lnet.conf" in text for text in verdict.not_examined)
+    assert not any("options lnet networks=" in text for text in verdict.not_examined)
 
 
 def test_several_networks_of_module_routes_are_read() -> None:

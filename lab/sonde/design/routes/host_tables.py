@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from sonde.design.routes.adapter_outputs import InfiniBandPort
+from sonde.design.routes.counter_outputs import InfiniBandCounters
 from sonde.design.routes.file_settings import FileSetting
 from sonde.design.routes.firewall_rules import Firewall
 from sonde.design.routes.inactive_profile import InactiveProfile
@@ -151,6 +152,7 @@ class HostTables:
     permanent_addresses: Mapping[str, str] = field(default_factory=dict)  # by device; of outputs other than ip's
     adapters: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # of ethtool, by device and name
     infiniband_ports: tuple[InfiniBandPort, ...] = ()
+    infiniband_counters: tuple[InfiniBandCounters, ...] = ()  # of perfquery
     queues: tuple[QueueEntry, ...] = ()  # of tc
     firewalls: tuple[Firewall, ...] = ()
     host_names: tuple[HostName, ...] = ()  # of /etc/hosts
@@ -229,6 +231,7 @@ class HostTables:
                 for device in {**self.adapters, **other_tables.adapters}
             },
             infiniband_ports=tuple(dict.fromkeys((*self.infiniband_ports, *other_tables.infiniband_ports))),
+            infiniband_counters=tuple(dict.fromkeys((*self.infiniband_counters, *other_tables.infiniband_counters))),
             queues=tuple(dict.fromkeys((*self.queues, *other_tables.queues))),
             firewalls=tuple(dict.fromkeys((*self.firewalls, *other_tables.firewalls))),
             host_names=(*self.host_names, *other_tables.host_names),

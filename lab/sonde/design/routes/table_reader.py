@@ -23,6 +23,12 @@ from sonde.design.routes.adapter_outputs import (
     parse_ibstat_output,
 )
 from sonde.design.routes.address_lines import parse_address_output
+from sonde.design.routes.counter_outputs import (
+    is_port_counter_output,
+    is_statistics_output,
+    parse_port_counters,
+    parse_statistics_output,
+)
 from sonde.design.routes.drop_in_files import mark_orphaned_drop_ins
 from sonde.design.routes.firewall_rules import Firewall
 from sonde.design.routes.host_names import is_hosts_file, parse_hosts_file
@@ -255,6 +261,10 @@ def _parse_tables_by_kind(table_text: str, file_name: str) -> HostTables:
         return HostTables(host_names=tuple(parse_hosts_file(table_text, file_name)))
     if is_ethtool_output(table_text):
         return HostTables(adapters=parse_ethtool_outputs(table_text))
+    if is_statistics_output(table_text):
+        return HostTables(adapters=parse_statistics_output(table_text, file_name))
+    if is_port_counter_output(table_text):
+        return HostTables(infiniband_counters=parse_port_counters(table_text))
     if is_permanent_address_output(table_text):
         return HostTables(permanent_addresses=parse_permanent_addresses(table_text, file_name))
     if is_udev_file(table_text):

@@ -227,7 +227,7 @@ def _check_file_system(
 def _find_target_stripe(observed_storage: ObservedStorage, planned_layout: FileSystemLayout | None) -> int | None:
     """The full stripe below the targets: of the plan, else the one that all observed arrays have, unless a local
     file system is on one of them."""
-    if planned_layout is not None and planned_layout.first_device.full_stripe_bytes:
+    if planned_layout is not None and planned_layout.devices and planned_layout.first_device.full_stripe_bytes:
         return planned_layout.first_device.full_stripe_bytes
     arrays = [disk for disk in observed_storage.disks.values() if disk.kind in ("md", "lun") and disk.full_stripe_bytes]
     tops = (

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +18,7 @@ from sonde.design.layout.plan import plan_layout
 from sonde.design.layout.planned_roles import select_planned
 from sonde.model.system import make_system
 
+ROOT = Path(__file__).resolve().parents[4]
 FLASH, DISKS = "/dev/disk/by-id/m", "/dev/disk/by-id/d"
 
 
@@ -145,3 +148,12 @@ def test_targets_of_a_server_that_is_a_client_too_are_planned() -> None:
     )
     selected = select_planned(ObservedStorage((client, replace(target, location="/ost1"), other)), layout, ["/fs"])
     assert [each.location for each in selected] == ["/fs", "/ost1"]
+
+
+@pytest.mark.parametrize("file_system", ["edison fs1", "hpcs-demo demo", "sonexion-1300 lustre"])
+def test_clients_are_compared_with_plans_without_devices(file_system: str) -> None:
+    name, file_system_id = file_system.split()
+    document = tomllib.loads((ROOT / "systems" / f"{name}.toml").read_text())
+    mount = {"target": "/scratch", "source": "10.0.0.1@o2ib:/x", "fstype": "lustre", "options": "rw"}
+    check = check_outputs({"findmnt": json.dumps({"filesystems": [mount]})}, document, file_system_id)
+    assert check.faults == ()

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from sonde.design.checked_items import CheckedItem, split_faults_and_comparisons
 from sonde.design.routes.check_adapters import find_infiniband_faults
+from sonde.design.routes.check_arp_rules import find_arp_rule_faults
 from sonde.design.routes.check_counters import find_port_counter_faults
 from sonde.design.routes.check_directions import check_both_directions, find_router_of_tables, is_host_of_side
 from sonde.design.routes.check_host_firewall import find_mark_faults
@@ -83,6 +84,7 @@ def check_host_routes(
             *_find_inactive_profiles(host_tables),
             *find_infiniband_faults(host_tables),
             *find_port_counter_faults(host_tables),
+            *find_arp_rule_faults(fabrics, host_or_class, views, host_tables),
             *find_name_faults(fabrics, host_tables),
             *find_mark_faults(views, host_tables),
             *find_segment_faults_of_host(views, host_tables),

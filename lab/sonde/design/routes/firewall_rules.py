@@ -14,6 +14,8 @@ _DROPPING = ("DROP", "REJECT", "TARPIT", "QUEUE")
 _TRANSLATING = ("MASQUERADE", "SNAT")
 _MAX_DEPTH = 16
 _ALL_BITS = 0xFFFFFFFF
+# The version of a firewall for packets of ARP, which are none of IP.
+ARP = 0
 # The hooks that a packet passes, in their order.
 HOOKS_BY_PATH = {
     "forward": ("prerouting", "forward", "postrouting"),
@@ -63,7 +65,8 @@ class BaseChain:
 
 @dataclass(frozen=True)
 class Firewall:
-    """The rules of all chains in their order, and the chains that the kernel calls. IP version 4 or 6."""
+    """The rules of all chains in their order, and the chains that the kernel calls. IP version 4 or 6,
+    or ARP."""
 
     version: int
     rules: tuple[FirewallRule, ...]

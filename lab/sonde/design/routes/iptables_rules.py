@@ -7,11 +7,13 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from sonde.design.routes.firewall_rules import BaseChain, Firewall, FirewallRule
+from sonde.design.routes.firewall_rules import ARP, BaseChain, Firewall, FirewallRule
 from sonde.design.routes.output_texts import split_shell_words
 from sonde.design.routes.packet_selectors import Selector, parse_number
 
 _CHAIN_PATTERN = re.compile(r"^:(\S+) (\S+)")
+_ARP_OPTION_PATTERN = re.compile(r"^-A .* --(?:h-length|h-type|opcode|proto-type)\b", re.MULTILINE)
+_BRIDGE_OPTION_PATTERN = re.compile(r"^-A .*(?: -p IPv[46]| -p ARP| --logical-(?:in|out))\b", re.MULTILINE)
 _TABLE_PRIORITIES = {"raw": -300, "mangle": -150, "nat": -100, "filter": 0, "security": 50}
 # Options with one argument that select packets, by the members of a packet.
 _SELECTING_OPTIONS = {
@@ -25,6 +27,7 @@ _SELECTING_OPTIONS = {
     **dict.fromkeys(("--sport", "--sports", "--source-port", "--source-ports"), "source_ports"),
     **dict.fromkeys(("--icmp-type", "--icmpv6-type"), "icmp_type"),
     "--ports": "ports", "--port": "ports", "--ctstatus": "status", "--ctdir": "direction", "--mark": "mark",
+    "--opcode": "arp_operation",
     "--length": "length", "--ttl-eq": "hops", "--hl-eq": "hops", "--pkt-type": "packet_type",
 }  # fmt: skip
 # Options that select by the number of packets or the time.
@@ -37,7 +40,8 @@ _COMPLETING_OPTIONS = {
                      "--hashlimit-htable-size", "--hashlimit-htable-max", "--hashlimit-htable-expire",
                      "--hashlimit-htable-gcinterval", "--hashlimit-srcmask", "--hashlimit-dstmask",
                      "--hashlimit-rate-interval", "--connlimit-mask", "--name", "--mask", "--mode", "--packet",
-                     "--comment", "--connbytes-dir", "--connbytes-mode", "--dir", "--reqid"), 1),
+                     "--comment", "--connbytes-dir", "--connbytes-mode", "--dir", "--reqid",
+                     "--h-length", "--h-type", "--proto-type"), 1),
     **dict.fromkeys(("--connlimit-saddr", "--connlimit-daddr", "--rsource", "--rdest", "--set", "--remove", "--reap",
                      "--rttl", "--hashlimit-rate-match", "--kerneltz", "--contiguous", "--strict", "--loose",
                      "--validmark", "--accept-local", "--limit-iface-in", "--limit-iface-out"), 0),
@@ -54,6 +58,13 @@ _CONSTANT_OPTIONS = {"-f": "never", "--fragment": "never", "--physdev-is-bridged
                      "--physdev-is-out": "never", "--rcheck": "rate", "--update": "rate"}  # fmt: skip
 
 
+def is_bridge_output(output_text: str, file_name: str) -> bool:
+    """Whether a text is output of ebtables-save."""
+    return is_firewall_output(output_text) and (
+        "ebtables" in file_name or _BRIDGE_OPTION_PATTERN.search(output_text) is not None
+    )
+
+
 def is_firewall_output(output_text: str) -> bool:
     """Whether a text is output of iptables-save."""
     return re.search(r"^\*(?:filter|nat|mangle|raw|security)\s*$", output_text, re.MULTILINE) is not None
@@ -61,6 +72,7 @@ def is_firewall_output(output_text: str) -> bool:
 
 def parse_firewall_output(output_text: str, file_name: str) -> Firewall:
     """The firewall; the addresses of its rules, or the name of the file, show its IP version."""
+    is_arp = "arptables" in file_name or _ARP_OPTION_PATTERN.search(output_text) is not None
     table, rules, chains, addresses = "", list[FirewallRule](), list[BaseChain](), ""
     for number, printed_line in enumerate(output_text.splitlines(), start=1):
         line = re.sub(r"^\[\d+:\d+\] ", "", printed_line)  # counters, of iptables-save -c
@@ -74,6 +86,8 @@ def parse_firewall_output(output_text: str, file_name: str) -> Firewall:
             rule = _parse_rule(table, line, f"{file_name}, line {number}")
             rules.append(rule)
             addresses += "".join(each.value for each in rule.selectors if each.member in ("source", "destination"))
+    if is_arp:
+        return Firewall(ARP, tuple(rules), tuple(chains))
     return Firewall(6 if ":" in addresses or "6" in file_name else 4, tuple(rules), tuple(chains))
 
 

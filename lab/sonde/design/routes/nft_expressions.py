@@ -37,6 +37,9 @@ class _Member(NamedTuple):
 
 
 _MEMBERS = {
+    "arp saddr ip": _Member("source"), "arp daddr ip": _Member("destination"),
+    "arp operation": _Member("arp_operation"),
+    **{f"arp {name}": _Member("always") for name in ("htype", "hlen", "plen", "ptype")},
     "ip saddr": _Member("source", family="4"), "ip6 saddr": _Member("source", family="6"),
     "ip daddr": _Member("destination", family="4"), "ip6 daddr": _Member("destination", family="6"),
     "ip protocol": _Member("protocol", family="4"), "ip6 nexthdr": _Member("protocol", family="6"),
@@ -257,8 +260,10 @@ def _read_key(reader: _RuleReader) -> str:
         reader.position += 5 if reader.peek(3) == "offset" else 3
         return lexeme
     if lexeme in ("ip", "ip6", "tcp", "udp", "th", "ct", "icmp", "icmpv6", "sctp", "dccp", "ether", "socket", "rt",
-                 "vlan", "exthdr", "frag", "ah", "esp", "comp", "udplite", "ipsec", "igmp"):  # fmt: skip
+                 "arp", "vlan", "exthdr", "frag", "ah", "esp", "comp", "udplite", "ipsec", "igmp"):  # fmt: skip
         field_name = reader.take()
+        if lexeme == "arp" and field_name in ("saddr", "daddr"):
+            field_name = f"{field_name} {reader.take()}"
         if lexeme == "ct" and field_name in ("original", "reply"):
             field_name = " ".join((field_name, reader.take()))
             if field_name.split()[1] in ("ip", "ip6"):
@@ -368,7 +373,8 @@ def _normalize_flags(flags_text: str) -> str:
 def _find_next_statement(reader: _RuleReader, position: int) -> int:
     """The position of the next lexeme that begins a statement or an expression, from a position on."""
     starts = (*_VERDICTS, "jump", "goto", "counter", "log", "limit", "ct", "ip", "ip6", "tcp", "udp", "th", "meta",
-              "iifname", "oifname", "iif", "oif", "comment", "add", "update", "meter", "xt", "#", "fib")  # fmt: skip
+              "iifname", "oifname", "iif", "oif", "comment", "add", "update", "meter", "xt", "#", "fib",
+              "arp")  # fmt: skip
     while position < len(reader.tokens) and reader.tokens[position] not in starts:
         position += 1
     return position

@@ -7,16 +7,16 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from sonde.design.routes.firewall_rules import BaseChain, Firewall, FirewallRule
+from sonde.design.routes.firewall_rules import ARP, BaseChain, Firewall, FirewallRule
 from sonde.design.routes.nft_expressions import parse_nft_rule, split_set_elements
 
-_TABLE_PATTERN = re.compile(r"^table (ip|ip6|inet|netdev) (\S+) \{", re.MULTILINE)
+_TABLE_PATTERN = re.compile(r"^table (ip|ip6|inet|netdev|arp) (\S+) \{", re.MULTILINE)
 _BLOCK_PATTERN = re.compile(r"^(table|chain|set|map|flowtable|counter|quota|limit|ct \S+|secmark|synproxy)\b.*\{$")
 _HOOK_PATTERN = re.compile(
     r"^type (filter|nat|route) hook (\w+)(?: devices? (?:= )?(\{[^}]*\}|\S+))? priority ([^;]*);(?:\s*policy (\w+);)?"
 )
 _PRIORITIES = {"raw": -300, "mangle": -150, "dstnat": -100, "filter": 0, "security": 50, "srcnat": 100}
-_FAMILIES = {"ip": (4,), "ip6": (6,), "inet": (4, 6), "netdev": (4, 6)}
+_FAMILIES = {"ip": (4,), "ip6": (6,), "inet": (4, 6), "netdev": (4, 6), "arp": (ARP,)}
 
 
 @dataclass

@@ -247,6 +247,7 @@ _EVALUATIONS: dict[str, Callable[[str, Packet], Match]] = {
     "length": lambda value, packet: _match_range(value, packet.length),
     "hops": lambda value, packet: _match_range(value, _HOPS),
     "direction": lambda value, packet: _decide(value.lower() == ("reply" if packet.is_reply else "original")),
+    "arp_operation": lambda value, packet: _decide((value.lower() in ("2", "reply")) == packet.is_reply),
     "family": lambda value, packet: _decide(int(value) == ipaddress.ip_address(packet.source).version),
     "packet_type": lambda value, packet: _decide(bool({"unicast", "host"} & set(value.split(",")))),
     "always": lambda value, packet: Match.ALWAYS,

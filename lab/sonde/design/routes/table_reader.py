@@ -50,7 +50,7 @@ from sonde.design.routes.interface_names import (
 )
 from sonde.design.routes.interface_profile_files import add_interface_profile
 from sonde.design.routes.ip_lines import find_next_hop_types, parse_neighbor_line, parse_route_line, parse_rule_line
-from sonde.design.routes.iptables_rules import is_firewall_output, parse_firewall_output
+from sonde.design.routes.iptables_rules import is_bridge_output, is_firewall_output, parse_firewall_output
 from sonde.design.routes.json_tables import parse_json_tables
 from sonde.design.routes.netplan_reader import get_netplan_order
 from sonde.design.routes.nft_rules import is_nft_output, parse_nft_output
@@ -253,6 +253,8 @@ def _parse_tables_by_kind(table_text: str, file_name: str) -> HostTables:
         raise UserError(f"{file_name} is {kind}, which no check reads.")
     if stripped.startswith(("[", "{")):
         return parse_json_tables(stripped, file_name)
+    if is_bridge_output(table_text, file_name):
+        return HostTables(unread_files=(f"{file_name} has rules for bridged packets, which no check reads",))
     if is_firewall_output(table_text):
         return HostTables(firewalls=(parse_firewall_output(table_text, file_name),))
     if is_nft_output(table_text):

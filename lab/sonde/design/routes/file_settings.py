@@ -34,7 +34,7 @@ _OPTIONS = {
 # Values of options as the kernel names them; those of other options are taken as they are.
 _MODES = {"yes": "connected", "no": "datagram"}
 _PRIVACY = {"prefer-public": "1", "rfc3041": "2", **dict.fromkeys(_TRUE, "2"), "1": "1"}
-_DEVICE_NAMES = (("Match", "Name"), ("NetDev", "Name"), ("connection", "interface-name"))
+_DEVICE_NAMES = (("Match", "Name"), ("NetDev", "Name"), ("connection", "interface-name"), ("Match", "OriginalName"))
 _SIMPLE_NAME_PATTERN = re.compile(r"[^\s*?\[\]!]+")
 
 
@@ -55,6 +55,8 @@ def read_file_settings(file_text: str, file_name: str, file_format: str) -> Iter
     base_name = file_name.rpartition("/")[2]
     lines = list(_iterate_lines(file_text, file_format))
     device = next((value for _, section, name, value, _ in lines if (section, name) in _DEVICE_NAMES), "")
+    if base_name.endswith(".link"):
+        device = next((value for _, section, name, value, _ in lines if (section, name) == ("Link", "Name")), device)
     if file_format == "network-scripts":
         names = [value for _, _, name, value, _ in lines if name == "DEVICE"]
         device = names[-1] if names else base_name.rpartition("ifcfg-")[2]

@@ -73,6 +73,8 @@ def parse_interface_file(file_text: str, file_name: str) -> HostTables:
     if _NETWORK_SCRIPT_PATTERN.search(file_text):
         return _parse_network_script(file_text, file_name)
     names = re.findall(r"^Name=([^\s*?\[\]!]+)\s*$", file_text, re.MULTILINE)
+    if file_name.endswith(".link"):  # a link that keeps its name is matched by it
+        names += re.findall(r"^OriginalName=([^\s*?\[\]!]+)\s*$", file_text, re.MULTILINE)
     mtu = re.search(r"^MTUBytes=(\d+)\s*$", file_text, re.MULTILINE)
     return HostTables(
         mtus=dict.fromkeys(names[:1], int(mtu[1])) if mtu else {},

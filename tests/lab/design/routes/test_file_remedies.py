@@ -88,3 +88,13 @@ def test_line_with_another_value_is_not_in_the_remedy(tmp_path: Path) -> None:
     outputs["ifcfg-bond0"] = SCRIPT.format("MTU=9000")
     remedies = [fault.remedy for fault in check_outputs(tmp_path, outputs).faults if fault.kind == "MTU mismatch"]
     assert remedies == ["set mtu 9000"]
+
+
+@pytest.mark.parametrize("match", ["[Match]\nOriginalName=bond0\n\n[Link]\n",
+                                   "[Match]\nMACAddress=52:54:00:a0:00:01\n\n[Link]\nName=bond0\n"])  # fmt: skip
+@pytest.mark.parametrize(("mtu", "kinds"), [("1500", ["MTU mismatch"]), ("9000", [])])
+def test_mtu_of_a_link_file_is_compared(tmp_path: Path, match: str, mtu: str, kinds: list[str]) -> None:
+    outputs = print_server_outputs() | {"10-storage.link": f"{match}MTUBytes={mtu}\n"}
+    faults = check_outputs(tmp_path, outputs).faults
+    assert [fault.kind for fault in faults] == kinds
+    assert all(f"10-storage.link, line {5 if 'Orig' in match else 6} (MTUBytes" in fault.remedy for fault in faults)

@@ -317,3 +317,16 @@ def list_host_raid_groups(block_device: BlockDevice) -> list[BlockDevice]:
         and not _is_under_controller(block_device)
         and not list_declustered_pools(device)
     ]
+
+
+def list_overwritten_devices(device: BlockDevice, *, opens_drives: bool = False) -> list[str]:
+    """The devices that a script overwrites: drives, or what a controller makes of them (LUNs, RAID groups, declustered
+    pools), whose drives the host does not see. `opens_drives` is for ZFS, which opens the drives of pools itself."""
+    pools = [] if opens_drives else list_declustered_pools(device)
+    if pools:
+        return [pool.id for pool in pools]
+    is_of_controller = device.kind == "luns" or (bool(device.controller) and not opens_drives)
+    if is_of_controller or not device.members:
+        return [device.id]
+    return [part_id for member in device.members
+            for part_id in list_overwritten_devices(member, opens_drives=opens_drives)]  # fmt: skip

@@ -12,6 +12,7 @@ from sonde.design.layout.block_devices import BlockDevice
 from sonde.design.layout.commands import (
     list_declustered_pools,
     list_host_raid_groups,
+    list_overwritten_devices,
     list_queue_settings,
     make_mdadm_command,
     make_mkfs_command,
@@ -210,12 +211,11 @@ def _list_destroyed_disks(
         )
     for file_system in layout:
         for device in (*file_system.devices, *([file_system.log] if file_system.log is not None else [])):
-            luns = [inner for inner in device.iterate_top_down() if inner.kind == "luns"]
             is_pool = file_system.table.kind == "zfs"
             for group in device.list_raid_groups() if is_pool else ():
                 spares = system.find_references(group.id, "spares")
                 disks |= dict.fromkeys(device_names.make_device_argument(spare) for spare in spares)
-            bottom = [lun.id for lun in luns] or _list_lowest_devices(device, opens_drives=is_pool)
+            bottom = list_overwritten_devices(device, opens_drives=is_pool)
             disks |= dict.fromkeys(device_names.make_device_argument(part_id) for part_id in bottom)
     return list(disks)
 
@@ -328,16 +328,10 @@ def _make_server_script(
     body.add_comment("queues; for good, put these into a udev rule")
     for arguments in _make_queue_commands([layout], device_names, [target.device for target in targets]):
         body.add_command(*arguments)
-    bottom = [part_id for device in devices for part_id in _list_lowest_devices(device)]
+    bottom = [part_id for device in devices for part_id in list_overwritten_devices(device)]
     disks = [device_names.make_device_argument(disk) for disk in dict.fromkeys((*bottom, *used_spares))]
     folders = list_bitmap_folders(system, list(groups.values()))
     return _make_script(script_name, f"{layout.id} on {server}", disks, device_names, body, folders)
-
-
-def _list_lowest_devices(device: BlockDevice, *, opens_drives: bool = False) -> list[str]:
-    """The devices that a script overwrites: drives, or declustered pools, whose drives only ZFS opens itself."""
-    pools = [] if opens_drives else list_declustered_pools(device)
-    return [pool.id for pool in pools] or [inner.id for inner in device.iterate_top_down() if not inner.members]
 
 
 def _add_pool_comments(script: ShellScript, devices: Iterable[BlockDevice]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from storage_builders import build_lun_system, build_lustre, make_requirement
+from storage_builders import build_lun_system, build_lustre, describe_pair, make_requirement
 
 from sonde.design.layout.commands import list_queue_settings
 from sonde.design.layout.device_names import DeviceNames
@@ -233,3 +233,19 @@ def test_groups_have_dedicated_spares_while_drives_are_free(free_drives: int) ->
     (script,) = make_layout_scripts(plan).values()
     assert len(find_commands(script, "mdadm --create /dev/md/fs-g")) == 2
     assert script.count("--spare-devices=1") == free_drives
+
+
+def test_script_asks_for_devices_that_its_commands_use() -> None:
+    """The drives behind the controller of an array are no devices of the host."""
+    document = describe_pair()
+    assert not any("${DEV_" in script for script in make_scripts(document).values())
+    for lun in document["luns"]:
+        del lun["device"]
+    assert "${DEV_OLUN0:-}" in make_scripts(document)["fs-oss1.sh"]
+    for target in document["targets"]:
+        target["on"] = target["on"].replace("olun", "g").replace("mlun", "m")
+    del document["luns"]
+    for script in make_scripts(document).values():
+        required = set(re.findall(r"\$\{(DEV_\w+):-\}", script))
+        _, _, commands = script.partition("mkfs")
+        assert all(f'"${name}"' in commands for name in required)

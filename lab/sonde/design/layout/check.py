@@ -13,19 +13,14 @@ from pathlib import Path
 from sonde.design.checked_items import CheckedItem, split_faults_and_comparisons
 from sonde.design.layout.attribute_rules import find_attribute_faults
 from sonde.design.layout.check_blocks import find_block_faults
-from sonde.design.layout.check_datasets import find_dataset_faults
 from sonde.design.layout.check_disks import find_disk_faults
-from sonde.design.layout.check_drive_signatures import find_foreign_signatures
-from sonde.design.layout.check_drives import find_drive_faults
 from sonde.design.layout.check_extents import find_extent_faults
 from sonde.design.layout.check_foreign_luns import find_foreign_luns
 from sonde.design.layout.check_fstab import find_fstab_faults
 from sonde.design.layout.check_fstab_mounts import find_mount_differences
-from sonde.design.layout.check_inodes import find_inode_faults, find_planned_inode_faults
-from sonde.design.layout.check_map_sizes import find_map_size_faults, find_partition_end_faults
-from sonde.design.layout.check_mounts import find_covered_mounts, find_mount_faults
+from sonde.design.layout.check_inodes import find_planned_inode_faults
+from sonde.design.layout.check_mounts import find_mount_faults
 from sonde.design.layout.check_objects import find_object_faults
-from sonde.design.layout.check_path_use import find_bypassed_maps
 from sonde.design.layout.check_peer_attributes import find_attribute_differences
 from sonde.design.layout.check_peers import find_peer_faults
 from sonde.design.layout.check_permissions import find_permission_faults
@@ -35,13 +30,11 @@ from sonde.design.layout.check_planned_mounts import list_planned_mount_points, 
 from sonde.design.layout.check_pools import find_pool_faults
 from sonde.design.layout.check_scrubs import describe_unknown_scrub, list_running_scrubs
 from sonde.design.layout.check_slices import find_slice_faults
-from sonde.design.layout.check_spares import find_pool_spare_faults, find_spare_faults, list_unknown_spare_groups
-from sonde.design.layout.check_superblocks import find_superblock_faults
+from sonde.design.layout.check_spares import find_spare_faults, list_unknown_spare_groups
 from sonde.design.layout.check_target_devices import find_shared_devices
 from sonde.design.layout.check_target_servers import find_unknown_targets
 from sonde.design.layout.check_targets import find_target_faults, select_clients
-from sonde.design.layout.check_volume_copies import find_copied_volumes
-from sonde.design.layout.check_volumes import find_volume_faults
+from sonde.design.layout.check_without_plan import find_content_faults, find_device_faults_without_plan
 from sonde.design.layout.check_written import find_written_faults, list_not_compared
 from sonde.design.layout.device_use import list_unused_drives
 from sonde.design.layout.faults import LayoutCheck, LayoutFault
@@ -98,10 +91,10 @@ def check_layout(
     lustre = observed_storage.file_systems if target_results is None else select_clients(observed_storage.file_systems)
     planned_values = list_planned_values(observed_storage, written_by_plan or written)
     results += find_attribute_differences(observed_storage, lustre, planned_values)
-    results += _check_devices(observed_storage)
+    results += find_device_faults_without_plan(observed_storage)
     results += find_spare_faults(observed_storage, planned_layout, written_by_plan or written)
     unknown += [*list_unknown_spare_groups(observed_storage), *list_running_scrubs(observed_storage)]
-    results += _check_contents(observed_storage)
+    results += find_content_faults(observed_storage)
     results += find_fstab_faults(observed_storage, mount_points if planned_layout is not None else ())
     results += find_mount_differences(observed_storage)
     results += [*find_target_faults(lustre), *(target_results or ())]
@@ -123,26 +116,6 @@ def check_layout(
     faults, checked_items = split_faults_and_comparisons(merge_faults(results, observed_storage))
     not_compared = list_not_compared(written, {item.subject for item in checked_items}, observed_storage)
     return LayoutCheck(faults, tuple(dict.fromkeys(unknown)), checked_items, not_compared)
-
-
-def _check_devices(observed_storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
-    """Faults of devices that need no plan."""
-    yield from find_bypassed_maps(observed_storage)
-    yield from find_copied_volumes(observed_storage)
-    yield from find_map_size_faults(observed_storage)
-    yield from find_partition_end_faults(observed_storage)
-    yield from find_volume_faults(observed_storage)
-    yield from find_drive_faults(observed_storage)
-    yield from find_superblock_faults(observed_storage)
-
-
-def _check_contents(observed_storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
-    """Faults of pools, inodes, mounts and signatures that need no plan."""
-    yield from find_pool_spare_faults(observed_storage)
-    yield from find_inode_faults(observed_storage.file_systems)
-    yield from find_covered_mounts(observed_storage.file_systems)
-    yield from find_dataset_faults(observed_storage.file_systems)
-    yield from find_foreign_signatures(observed_storage)
 
 
 def find_top_disk(observed_storage: ObservedStorage, file_system: ObservedFileSystem) -> ObservedDisk | None:

@@ -14,8 +14,10 @@ from sonde.design.layout.live.observations import ObservedStorage
 def find_excluded_members(observed_storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
     """Arrays with members that no pattern of DEVICE matches. Patterns in folders of /dev that no output lists may match
     anything."""
+    excluded_by_line: dict[str, dict[str, list[str]]] = {}
     for array in observed_storage.disks.values():
-        patterns = array.settings.get("configured_devices", "").split()
+        line = array.settings.get("configured_devices", "")
+        patterns = line.split()
         if array.kind != "md" or not patterns or not _shows_folders(observed_storage, patterns):
             continue
         yield CheckedItem("the devices in mdadm.conf", array.name)
@@ -24,13 +26,18 @@ def find_excluded_members(observed_storage: ObservedStorage) -> Iterator[LayoutF
                     if not any(fnmatchcase(path, pattern) for path in _list_paths(observed_storage, name)
                                for pattern in patterns)]  # fmt: skip
         if excluded:
-            yield LayoutFault(
-                "drives left out by mdadm.conf", array.name,
-                f"DEVICE in mdadm.conf ({' '.join(patterns)}) does not match {join_first_names(excluded)}",
-                "mdadm does not look at them: after the next start of the machine the array lacks them, or does not"
-                " run",
-                "write DEVICE partitions, or remove the line, and make the initramfs again", ("configured_devices",),
-            )  # fmt: skip
+            excluded_by_line.setdefault(line, {})[array.name] = excluded
+    for line, drives in excluded_by_line.items():
+        names = list(dict.fromkeys(name for excluded in drives.values() for name in excluded))
+        yield LayoutFault(
+            "drives left out by mdadm.conf", ", ".join(drives),
+            f"DEVICE in mdadm.conf ({line}) does not match {join_first_names(names)}",
+            f"mdadm does not look at them: after the next start of the machine {' and '.join(drives)}"
+            f" {'lacks' if len(drives) == 1 else 'lack'} them, or"
+            f" {'does' if len(drives) == 1 else 'do'} not run",
+            "write DEVICE partitions, or remove the line, and make the initramfs again", ("configured_devices",),
+            tuple(drives),
+        )  # fmt: skip
 
 
 def _list_paths(observed_storage: ObservedStorage, device_name: str) -> list[str]:

@@ -19,7 +19,7 @@ from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSyst
 # What zpool status prints after the name of a drive that it does not find.
 _FORMER_NAME_PATTERN = re.compile(r"\bwas (/dev/\S+)")
 # Names that the kernel gives in the order in which it finds devices.
-_KERNEL_NAME_PATTERN = re.compile(r"(?:/dev/)?(?:(?:s|v|xv)d[a-z]+\d*|nvme\d+n\d+(?:p\d+)?|dm-\d+)")
+KERNEL_NAME_PATTERN = re.compile(r"(?:/dev/)?(?:(?:s|v|xv)d[a-z]+\d*|nvme\d+n\d+(?:p\d+)?|dm-\d+)")
 _VDEV_KIND_PATTERN = re.compile(r"(mirror|raidz\d?|draid\d?(:\S+)?)$")
 
 
@@ -109,7 +109,7 @@ def _check_vdev_names(pool: ObservedFileSystem, planned_paths: Sequence[str]) ->
     if not drives or not folders or not is_lasting or re.search(r" -\w*L", pool.origin):
         return
     yield CheckedItem("the names of the drives of a pool", pool.location)
-    unstable = [name for name in drives if _KERNEL_NAME_PATTERN.fullmatch(name)]
+    unstable = [name for name in drives if KERNEL_NAME_PATTERN.fullmatch(name)]
     if 2 * len(unstable) > len(drives):  # a few were added so later
         yield LayoutFault(
             "not as planned", pool.location,

@@ -14,7 +14,7 @@ from sonde.model.units import format_count_with_noun
 
 _USED_SHARE = 80
 _FRAGMENTED_SHARE = 60
-_GOOD_STATES = ("ONLINE", "AVAIL", "INUSE", "")
+GOOD_STATES = ("ONLINE", "AVAIL", "INUSE", "")
 _OFFLINE_STATE, _ABSENT_STATES = re.compile("OFFLINE"), re.compile("UNAVAIL|REMOVED")
 _FAILED_STATES = re.compile("(?!OFFLINE|UNAVAIL|REMOVED).*")
 # Drives that may be missing from a vdev before it loses data.
@@ -85,7 +85,7 @@ def _check_pool_state(pool: ObservedFileSystem) -> Iterator[LayoutFault | Checke
     state = pool.facts.get("state", "")
     if state:
         yield CheckedItem("state", pool.location)
-    tops = [vdev for vdev in pool.vdevs if not vdev.parent and vdev.state not in _GOOD_STATES]
+    tops = [vdev for vdev in pool.vdevs if not vdev.parent and vdev.state not in GOOD_STATES]
     sick = [vdev for vdev in tops if vdev.use not in _AUXILIARY_USES]
     for vdev in tops:
         if vdev.use in _AUXILIARY_USES:
@@ -102,7 +102,7 @@ def _check_pool_state(pool: ObservedFileSystem) -> Iterator[LayoutFault | Checke
                 "there is one spare less", "zpool replace the drive that failed; the spare is free again then",
             )  # fmt: skip
     drives = [vdev for vdev in pool.vdevs if vdev.kind == "drive" and vdev.use not in _AUXILIARY_USES
-              and vdev.parent and vdev.state not in _GOOD_STATES]  # fmt: skip
+              and vdev.parent and vdev.state not in GOOD_STATES]  # fmt: skip
     if state not in ("ONLINE", "") or sick or drives:
         names = ", ".join(f"{vdev.name} {vdev.state}" for vdev in sick)
         cost = _describe_remaining_redundancy(pool, sick)
@@ -170,7 +170,7 @@ def _describe_remaining_redundancy(pool: ObservedFileSystem, faulty_vdevs: list[
     logs = [vdev for vdev in faulty_vdevs if vdev.use == "logs"]
     if logs and len(logs) == len(faulty_vdevs):
         remaining = [member for vdev in logs for member in pool.list_vdev_members(vdev.name)
-                     if member.state in _GOOD_STATES]  # fmt: skip
+                     if member.state in GOOD_STATES]  # fmt: skip
         if remaining:
             return ("the log has no second copy: if the remaining device fails before its writes reach the pool, the"
                     " last seconds of synchronous writes are lost; the data drives are not affected")  # fmt: skip
@@ -178,7 +178,7 @@ def _describe_remaining_redundancy(pool: ObservedFileSystem, faulty_vdevs: list[
     margins = []
     for vdev in [vdev for vdev in faulty_vdevs if vdev not in logs]:
         children = pool.list_vdev_members(vdev.name)
-        lost = sum(child.state not in _GOOD_STATES for child in children)
+        lost = sum(child.state not in GOOD_STATES for child in children)
         bears = len(children) - 1 if vdev.kind == "mirror" else _PARITY_BY_VDEV_TYPE.get(vdev.kind.split(":")[0], 0)
         if children:
             margins.append(bears - lost)

@@ -15,6 +15,7 @@ from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedStorage
 from sonde.design.layout.merge_adapters import join_faults_of_adapters
 from sonde.design.layout.merge_paths import SILENT_PATH, correct_faults_of_paths
+from sonde.design.layout.merge_settings import join_lost_settings
 from sonde.design.layout.merge_spares import join_failed_drives, join_foreign_spares
 from sonde.design.layout.observe_written import list_disks_below
 
@@ -132,6 +133,7 @@ RULES: Sequence[CauseRule] = (
     CauseRule(_UNEQUAL_MEMBERS, frozenset({"logical_block_size"}), _NOT_AS_PLANNED, frozenset({"physical_block_size"})),
     CauseRule("target inactive", _ANY, "no new objects", _ANY),
     CauseRule("degraded", _ANY, "errors of an adapter", _ANY, is_partial=True),
+    CauseRule("degraded", _ANY, "errors of a vdev", _ANY, is_partial=True),
     CauseRule("device partly unused", _ANY, "targets differ", frozenset({"inodes", "kib"})),
     CauseRule("target not mounted", _ANY, "target inactive", _ANY),
     CauseRule("degraded", _ANY, _NOT_AS_PLANNED, frozenset({"spares"}), is_partial=True),
@@ -146,6 +148,7 @@ RULES: Sequence[CauseRule] = (
     CauseRule("array not assembled", _ANY, "not mounted", _ANY, is_partial=True),
     CauseRule("array not assembled", _ANY, _NOT_AS_PLANNED, frozenset({"members", "stripes"}), is_partial=True),
     CauseRule("drive left its array", _ANY, "no spare", _ANY, is_partial=True),
+    CauseRule("drives left out by mdadm.conf", _ANY, "unstable names in mdadm.conf", _ANY, is_partial=True),
     CauseRule("drive left its array", _ANY, _NOT_AS_PLANNED, frozenset({"spares"}), is_partial=True),
     CauseRule(_SPARE_IN_USE, _ANY, "spare not shared", _ANY, is_partial=True),
     CauseRule("failed drive in an array", _ANY, "no spare", _ANY, is_partial=True),
@@ -192,7 +195,7 @@ def merge_faults(
             faults = _move_effects_into_causes(
                 faults, list_names_below if rule.is_above else lambda part: {part}, follows
             )
-    return [*items, *join_foreign_spares(faults, observed_storage)]
+    return [*items, *join_lost_settings(join_foreign_spares(faults, observed_storage))]
 
 
 def list_fault_parts(fault: LayoutFault) -> tuple[str, ...]:

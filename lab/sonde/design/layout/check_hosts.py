@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from sonde.design.checked_items import CheckedItem, split_faults_and_comparisons
@@ -23,6 +23,7 @@ from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.live.joining import join_observations
 from sonde.design.layout.live.observations import ObservedStorage
 from sonde.design.layout.merge_faults import merge_faults
+from sonde.design.layout.merge_settings import join_lost_settings
 from sonde.design.layout.written_attributes import WrittenAttribute
 
 
@@ -47,7 +48,7 @@ def check_hosts(
     own_faults: list[LayoutFault] = []
     reported = {(host, attribute) for host, verdict in verdicts.items() for fault in verdict.faults
                 for attribute in (fault.kind, *fault.attributes)}  # fmt: skip
-    results += [*compare_hosts(storage_by_host, reported), *find_shared_mounts(storage_by_host)]
+    results += [*_join_settings(compare_hosts(storage_by_host, reported)), *find_shared_mounts(storage_by_host)]
     shared_lines = list(find_shared_fstab_lines(storage_by_host))
     results += shared_lines
     arrays = find_shared_arrays(storage_by_host)
@@ -76,6 +77,11 @@ def check_hosts(
     unknown = [f"{host}: {text}" for host, verdict in verdicts.items() for text in verdict.unknown]
     not_compared = list_not_compared(written, {item.subject for item in all_items}, targets)
     return LayoutCheck(all_faults, tuple(dict.fromkeys(unknown)), all_items, not_compared)
+
+
+def _join_settings(results: Iterable[LayoutFault | CheckedItem]) -> list[LayoutFault | CheckedItem]:
+    faults, items = split_faults_and_comparisons(results)
+    return [*items, *join_lost_settings(faults)]
 
 
 def _add_host_to_fault(host_name: str, fault: LayoutFault) -> LayoutFault:

@@ -16,6 +16,8 @@ from sonde.design.layout.live.observations import ObservedStorage
 from sonde.model.units import format_count_with_noun
 
 _MIN_DRIVES = 3
+# Of the drives of a vdev, errors of more than this fraction have one cause.
+_MOST_OF_VDEV = 0.7
 _PATH_DIFFERENCES = ("differs from its peers", "unequal paths")
 _PCI_PATTERN = re.compile(r"/dev/disk/by-path/pci-([0-9a-f:.]+)-")
 _COUNT_PATTERN = re.compile(r"(\d+) (READ|WRITE|CKSUM)")
@@ -37,12 +39,12 @@ class _Adapter:
 
 def join_faults_of_adapters(faults: Sequence[LayoutFault], observed_storage: ObservedStorage) -> list[LayoutFault]:
     """The faults, with one in the place of those that one adapter explains: maps of which all lost one path, paths of
-    one adapter that all failed, and drives of a pool that all have errors."""
+    one adapter that all failed, and drives of a pool or vdev that all have errors."""
     adapters = _list_adapters(observed_storage)
     joined = _join_single_paths(faults, observed_storage, adapters)
     joined = _join_failed_paths(joined, observed_storage, adapters)
     joined = _join_settings_of_paths(joined, observed_storage, adapters)
-    return _join_pool_errors(joined, observed_storage, adapters)
+    return _join_vdev_errors(_join_pool_errors(joined, observed_storage, adapters), observed_storage)
 
 
 def _list_adapters(observed_storage: ObservedStorage) -> dict[str, _Adapter]:
@@ -184,6 +186,7 @@ def _join_pool_errors(
         faulty = {names[fault.parts[0]] for fault in group}
         for host, adapter in adapters.items():
             pool_drives = adapter.drives & set(names.values())
+            names_text = join_first_names([fault.parts[0] for fault in group])
             if (
                 len(group) < _MIN_DRIVES
                 or not faulty <= pool_drives
@@ -191,18 +194,49 @@ def _join_pool_errors(
                 or len(pool_drives) == len(names)
             ):
                 continue
-            counts: dict[str, int] = {}
-            for count, name in (match for fault in group for match in _COUNT_PATTERN.findall(fault.problem)):
-                counts[name] = counts.get(name, 0) + int(count)
-            text = ", ".join(f"{count} {name}" for name, count in counts.items())
             remaining = _replace_faults(remaining, group, LayoutFault(
                 "errors of an adapter", f"{pool.location} host{host}",
                 f"{len(faulty)} of the {format_count_with_noun(len(pool_drives), 'drive')} at {adapter.title} have"
-                f" counted {text} errors ({join_first_names([fault.parts[0] for fault in group])}); no drive of"
-                " another adapter has any", group[0].cost,
+                f" counted {_sum_error_counts(group)} errors ({names_text});"
+                " no drive of another adapter has any", group[0].cost,
                 "look at the adapter (firmware, memory, heat), its cable and the expander behind it, and replace no"
                 " drive before; then zpool clear and zpool scrub",
                 parts=tuple(fault.parts[0] for fault in group),
             ))  # fmt: skip
             break
+    return remaining
+
+
+def _sum_error_counts(faults: Sequence[LayoutFault]) -> str:
+    """The errors of several drives by their kind: 113 CKSUM."""
+    counts: dict[str, int] = {}
+    for count, name in (match for fault in faults for match in _COUNT_PATTERN.findall(fault.problem)):
+        counts[name] = counts.get(name, 0) + int(count)
+    return ", ".join(f"{count} {name}" for name, count in counts.items())
+
+
+def _join_vdev_errors(faults: Sequence[LayoutFault], observed_storage: ObservedStorage) -> list[LayoutFault]:
+    """Drives of a vdev with errors, where these are all or almost all of the vdev: they fail for one cause."""
+    remaining = list(faults)
+    for pool in observed_storage.file_systems:
+        groups = {}
+        for vdev in pool.vdevs:
+            names = {member.name for member in pool.list_vdev_members(vdev.name) if member.kind == "drive"}
+            group = [fault for fault in remaining if fault.kind == "errors of a drive"
+                     and fault.location == f"{pool.location} {fault.parts[0]}" and fault.parts[0] in names]  # fmt: skip
+            if len(names) > 1 and len(group) > _MOST_OF_VDEV * len(names):
+                groups[vdev.name] = (group, len(names))
+        group = [fault for vdev_faults, _ in groups.values() for fault in vdev_faults]
+        if group:
+            total = sum(count for _, count in groups.values())
+            drives_text = f"all {total}" if len(group) == total else f"{len(group)} of the {total}"
+            remaining = _replace_faults(remaining, group, LayoutFault(
+                "errors of a vdev", f"{pool.location} {' '.join(groups)}",
+                f"{drives_text} drives of {' and '.join(groups)} have counted {_sum_error_counts(group)} errors"
+                f" ({join_first_names([fault.parts[0] for fault in group])})", group[0].cost,
+                "so many drives do not fail at once: look at what they have in common (cable, backplane, power supply,"
+                " adapter) and at the memory of the host (its ECC errors), and replace no drive before; then zpool"
+                " clear and zpool scrub",
+                parts=tuple(fault.parts[0] for fault in group),
+            ))  # fmt: skip
     return remaining

@@ -162,3 +162,22 @@ def test_firmware_of_a_controller_is_one_fault_of_its_ports() -> None:
     (fault,) = find_faults(outputs, "differs from its peers")
     assert fault.location == "1:0:1, 2:0:1"
     assert fault.problem.startswith("rev is 8.71 on all 6 paths by 1:0:1, 2:0:1, 8.72 on those by other ports")
+
+
+@pytest.mark.parametrize(("errors", "text"), [
+    ([7, 59, 3, 28, 5, 20, 1, 6], "all 8 drives of raidz2-0 have counted 129 CKSUM errors (sda, sdb, sdc, sdd and 4"),
+    ([7, 59, 3, 28, 5, 20, 1, 0], "7 of the 8 drives of raidz2-0 have counted 123 CKSUM errors (sda, sdb, sdc, sdd"),
+])  # fmt: skip
+def test_errors_of_all_drives_of_a_vdev_are_one_fault(errors: list[int], text: str) -> None:
+    (fault,) = find_faults(print_pool(errors), "errors of a drive", "errors of a vdev")
+    assert (fault.kind, fault.location) == ("errors of a vdev", "tank raidz2-0")
+    assert fault.problem.startswith(text)
+    assert "backplane" in fault.remedy
+    assert "memory" in fault.remedy
+
+
+def test_errors_of_all_vdevs_are_one_fault() -> None:
+    outputs = print_pool([7, 9, 3, 28])
+    outputs["zpool status"] = outputs["zpool status"].replace("\t    sdc", "\t  raidz2-1  ONLINE  0 0 0\n\t    sdc")
+    (fault,) = find_faults(outputs, "errors of a drive", "errors of a vdev")
+    assert "all 4 drives of raidz2-0 and raidz2-1" in fault.problem

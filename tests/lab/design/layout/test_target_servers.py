@@ -149,6 +149,15 @@ def test_setting_of_one_server_of_a_pair_is_reported_once(tmp_path: Path) -> Non
     assert problem == "timeout of the paths of their 4 common LUNs is 30 on oss1, 120 on oss2"
 
 
+def test_settings_of_one_server_of_a_pair_are_one_fault(tmp_path: Path) -> None:
+    servers = make_pair()
+    servers["oss2"].settings = PATH_SETTINGS | {"device/timeout": "120", "device/queue_depth": "32"}
+    kind, location, problem = find_single(servers, tmp_path)
+    assert (kind, location) == ("settings lost", "oss1, oss2")
+    assert "queue_depth of the paths of their 4 common LUNs is" in problem
+    assert "timeout of the paths" in problem
+
+
 def test_client_that_lacks_a_management_server_is_reported(tmp_path: Path) -> None:
     servers = make_pair()
     servers["oss1"].client = "10.0.0.1@o2ib"

@@ -59,6 +59,7 @@ class MdServer:
     drives: Sequence[int] = range(24)
     failover: Mapping[int, Sequence[str]] = field(default_factory=dict)
     features: Mapping[int, str] = field(default_factory=dict)
+    partner_forms: Sequence[int] = ()  # targets made with --failnode
     inactive: Sequence[int] = ()
     wwn_prefix: str = "0x5000c500a00000"
 
@@ -78,10 +79,11 @@ class MdServer:
                 f"       -       8        0        -        /dev/{self.name_drive(DRIVES_OF_ARRAY * array)}\n"
             )
         for array in self.mounted:
+            form = " no_primnode" * (array not in self.partner_forms)
             nodes = " ".join(f"failover.node={node}" for node in self.failover.get(array, NODES))
             outputs[f"tunefs.lustre --dryrun /dev/md12{array}"] = (
                 f"   Read previous values:\nTarget:     fs-OST000{array}\nIndex:      {array}\nLustre FS:  fs\n"
-                "Mount type: ldiskfs\nFlags:      0x1002\n              (OST no_primnode )\n"
+                f"Mount type: ldiskfs\nFlags:      0x2\n              (OST{form} )\n"
                 "Persistent mount opts: ,errors=remount-ro\n"
                 f"Parameters: mgsnode=10.0.0.1@o2ib mgsnode=10.0.0.2@o2ib {nodes}\n"
             )

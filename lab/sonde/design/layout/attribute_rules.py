@@ -201,7 +201,7 @@ RULES: Sequence[AttributeRule] = (
         "look for a drive with errors, then echo repair > md/sync_action",
     ),
     AttributeRule(
-        "md", "bitmap/chunksize", r"\d{1,6}", "small chunks of the bitmap",
+        "md", "bitmap/chunksize", r"[1-9]\d{0,5}", "small chunks of the bitmap",
         "a bit of its bitmap stands for {value} bytes", "most writes first write the bitmap",
         "mdadm --grow --bitmap=none, then --bitmap=internal --bitmap-chunk=64M",
     ),

@@ -233,7 +233,7 @@ def _check_stripes(
                if _has_parity_below(observed_storage, file_system)
                else "a request of one unit may use two drives, and files do not begin in turn"),
             "mount XFS with sunit= and swidth=, or save the data and make it again with"
-            f" su={format_bytes(unit or stripe)}", ("sunit", "swidth"),
+            f" su={format_bytes(unit or stripe)}", ("sunit", "swidth", "unit", "width"),
         )  # fmt: skip
     if (
         file_system.unit == 0
@@ -260,13 +260,14 @@ def _check_stripes(
             "unit does not fit the stripe", file_system.location,
             f"sunit is {format_bytes(file_system.unit)}; one drive holds {format_bytes(unit)} before the next",
             "allocations drift through the stripe, and most writes touch part of one",
-            f"use su={format_bytes(unit)} or the full stripe, {format_bytes(stripe)}",
+            f"use su={format_bytes(unit)} or the full stripe, {format_bytes(stripe)}", ("sunit", "unit"),
         )  # fmt: skip
     elif stripe and file_system.width and file_system.width % stripe and stripe % file_system.width:
         yield LayoutFault(
             "width does not fit the stripe", file_system.location,
             f"swidth is {format_bytes(file_system.width)}; all data drives together hold {format_bytes(stripe)}",
-            "requests of the preferred size leave drives out", f"make swidth {format_bytes(stripe)}", ("swidth",),
+            "requests of the preferred size leave drives out", f"make swidth {format_bytes(stripe)}",
+            ("swidth", "width"),
         )  # fmt: skip
 
 

@@ -20,16 +20,23 @@ def _list_nodes(target: ObservedFileSystem) -> list[str]:
     return [node for node in re.split(r"[ :]", target.facts.get("failover", "")) if node]
 
 
+def is_partner_form(target: ObservedFileSystem) -> bool:
+    """Whether the label of a target names its failover partners only (mkfs.lustre --failnode): its server is the one
+    that mounted it first. With --servicenode the label names all servers and has the flag no_primnode."""
+    return "no_primnode" not in target.facts.get("flags", "").split() and bool(target.facts.get("flags"))
+
+
 def check_mount_protection(
     target: ObservedFileSystem, ldiskfs: ObservedFileSystem
 ) -> Iterator[LayoutFault | CheckedItem]:
     """Where several servers may mount the target, mmp keeps two of them from it at once."""
     features, nodes = ldiskfs.facts.get("features", "").split(), _list_nodes(target)
-    if not features or len(nodes) < 2:
+    names_partners_only = is_partner_form(target)
+    if not features or len(nodes) < (1 if names_partners_only else 2):
         return
     yield CheckedItem("protection against two mounts", target.location)
     if "mmp" not in features:
-        servers = " and ".join(nodes)
+        servers = " and ".join([*["its server"] * names_partners_only, *nodes])
         yield LayoutFault(
             "no protection against two mounts", target.location,
             f"its file system lacks mmp, and {servers} may mount it", "two servers that mount it at once destroy it",

@@ -23,6 +23,7 @@ from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.live.joining import join_observations
 from sonde.design.layout.live.observations import ObservedStorage
 from sonde.design.layout.merge_faults import merge_faults
+from sonde.design.layout.merge_hosts import join_faults_of_targets
 from sonde.design.layout.merge_settings import join_lost_settings
 from sonde.design.layout.written_attributes import WrittenAttribute
 
@@ -74,6 +75,7 @@ def check_hosts(
                *explain_shared_arrays(arrays, join_faults_of_shared_drives(
                    storage_by_host, list(_join_hosts(own_faults)))), *results]  # fmt: skip
     all_faults, all_items = split_faults_and_comparisons(results)
+    all_faults = tuple(join_faults_of_targets(all_faults))
     unknown = [f"{host}: {text}" for host, verdict in verdicts.items() for text in verdict.unknown]
     not_compared = list_not_compared(written, {item.subject for item in all_items}, targets)
     return LayoutCheck(all_faults, tuple(dict.fromkeys(unknown)), all_items, not_compared)

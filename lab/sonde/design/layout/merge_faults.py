@@ -157,6 +157,9 @@ RULES: Sequence[CauseRule] = (
     CauseRule("no failover server", _ANY, _NOT_AS_PLANNED, frozenset({"failover"})),
     CauseRule("failover servers differ", _ANY, _NOT_AS_PLANNED, frozenset({"failover"})),
     CauseRule("file system with errors", _ANY, "file system with errors", _ANY),
+    CauseRule("file system with errors", _ANY, "mounted read-only", _ANY),
+    CauseRule("file system stopped", _ANY, "mounted read-only", _ANY),
+    CauseRule("write-protected", _ANY, "mounted read-only", _ANY, is_above=True),
     CauseRule("write-protected", _ANY, "write-protected", _ANY),
     CauseRule("thin pool failed", _ANY, "thin pool almost full", _ANY),
     CauseRule("no checksums", _ANY, "small inodes", _ANY),
@@ -171,6 +174,8 @@ RULES: Sequence[CauseRule] = (
     CauseRule("drive left its array", _ANY, "stale member", _ANY, is_partial=True),
     CauseRule("parameter too small", frozenset({"brw_size"}), "targets differ", frozenset({"brw_size"})),
     CauseRule("parameter too small", _FLIGHT, "targets differ", _FLIGHT),
+    CauseRule("parameter too small", frozenset({"brw_size"}), "targets differ", frozenset({"max_pages_per_rpc"})),
+    CauseRule("target with another name", _ANY, "target not mounted", _ANY),
 )
 
 

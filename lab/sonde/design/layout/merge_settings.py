@@ -15,6 +15,7 @@ _SETTINGS = frozenset({
 })  # fmt: skip
 _LOST = "settings lost"
 _MOST_COSTS = 3
+_COMPARISONS = ("differs from its peers", "hosts differ", "unequal paths")
 
 
 def join_lost_settings(faults: Sequence[LayoutFault]) -> list[LayoutFault]:
@@ -24,7 +25,7 @@ def join_lost_settings(faults: Sequence[LayoutFault]) -> list[LayoutFault]:
     for fault in faults:
         if fault.attributes and set(fault.attributes) <= _SETTINGS:
             groups.setdefault(tuple(sorted(fault.parts or (fault.location,))), []).append(fault)
-    joined = [group for group in groups.values() if len(_list_settings(group)) > 1]
+    joined = [group for group in groups.values() if len(_list_settings(group)) > 1 and _has_known_values(group)]
     if len(joined) > 1 and all(_has_planned_values(group) for group in joined):
         joined = [[fault for group in joined for fault in group]]
     remaining = list(faults)
@@ -37,6 +38,11 @@ def join_lost_settings(faults: Sequence[LayoutFault]) -> list[LayoutFault]:
 
 def _list_settings(group: Sequence[LayoutFault]) -> list[str]:
     return list(dict.fromkeys(name for fault in group for name in fault.attributes))
+
+
+def _has_known_values(group: Sequence[LayoutFault]) -> bool:
+    """Whether peers, another host or a plan show the values that were lost."""
+    return any(fault.kind in _COMPARISONS or "; planned is" in fault.problem for fault in group)
 
 
 def _has_planned_values(group: Sequence[LayoutFault]) -> bool:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from sonde.design.layout.check_failover_nodes import is_partner_form
 from sonde.design.layout.geometry import MIB
 from sonde.design.layout.live.observations import ObservedFileSystem
 from sonde.design.layout.observe_written import Key, Observation, PlanView
@@ -99,12 +100,16 @@ def observe_management_targets(view: PlanView, key: Key) -> Iterator[Observation
 def _compare_addresses(view: PlanView, option: str, fact_name: str) -> Iterator[Observation]:
     for planned, target in _iterate_written_and_observed_targets(view):
         values = planned.options.get(option, [])
-        addresses = {address for value in values for address in re.split(r"[ ,:]", value)}
+        servers = [set(re.split(r"[ ,:]", value)) for value in values]
+        addresses = set[str]().union(*servers)
         if not addresses or any(address.startswith("$") for address in addresses):
             continue  # the administrator gives the address when the script runs
         observed = {address for address in re.split(r"[ ,:]", target.facts.get(fact_name, "")) if address}
         texts = [", ".join(sorted(each)) or "none" for each in (observed, addresses)]
-        yield Observation(target.location, texts[0], texts[1], observed == addresses)
+        # a label made with --failnode names the partners of its server only
+        has_partners = fact_name == "failover" and is_partner_form(target) and len(servers) > 1
+        agrees = observed == addresses or (has_partners and any(observed == addresses - each for each in servers))
+        yield Observation(target.location, texts[0], texts[1], agrees)
 
 
 def observe_management_nodes(view: PlanView, key: Key) -> Iterator[Observation]:

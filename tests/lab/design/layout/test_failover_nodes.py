@@ -64,3 +64,26 @@ def test_label_of_a_management_target_is_read(file_system: str) -> None:
     storage = read_saved_output(MANAGEMENT_LABEL.format(file_system), "tunefs.lustre --dryrun /dev/md1")
     (target,) = storage.file_systems
     assert (target.location, target.facts["flags"]) == ("MGS", "MGS no_primnode")
+
+
+def make_partner_label(servers: dict[str, MdServer], target: int) -> None:
+    """The label of a target as mkfs.lustre --failnode makes it: with the partner of its server only."""
+    servers["oss1"].failover = {target: (NODES[1],)}
+    servers["oss1"].partner_forms = (target,)
+
+
+def test_label_with_partner_only_is_as_planned(tmp_path: Path) -> None:
+    servers = make_md_pair()
+    for target in (0, 1):
+        make_partner_label(servers, target)
+    assert [fault for fault in check_md_pair(servers, tmp_path, "o2ib").faults if fault.kind == "not as planned"] == []
+
+
+def test_partner_label_without_mmp_is_reported(tmp_path: Path) -> None:
+    servers = make_md_pair()
+    make_partner_label(servers, 1)
+    servers["oss1"].features = {1: ""}
+    faults = [each for each in check_md_pair(servers, tmp_path).faults if "mmp" in each.problem]
+    assert [fault.problem for fault in faults] == [
+        f"its file system lacks mmp, and its server and {NODES[1]} may mount it"
+    ]

@@ -17,6 +17,7 @@ from sonde.design.layout.live.observations import (
     ObservedStorage,
 )
 from sonde.design.layout.merge_faults import RULES, CauseRule, merge_faults
+from sonde.design.layout.merge_hosts import join_faults_of_targets
 
 PATHS = tuple(ObservedPath(name, None, True) for name in ("sda", "sdb"))
 STORAGE = ObservedStorage(
@@ -131,3 +132,25 @@ def test_many_findings_are_merged_in_linear_time() -> None:
     merged = merge_faults(faults, ObservedStorage((), disks))
     assert time.process_time() - begin < 3
     assert len(merged) == count
+
+
+@pytest.mark.parametrize(("cause", "effect"), [
+    (("width does not fit the stripe", "fs-OST0001", "width"), ("differs from its peers", "fs-OST0001", "width")),
+    (("parameter too small", "oss2: fs-OST0001 brw_size", "brw_size"),
+     ("targets differ", "gele01: fs-OST0001-osc-ffff max_pages_per_rpc", "max_pages_per_rpc")),
+    (("target with another name", "oss1: fs-OST0001", "index"), ("target not mounted", "fs-OST0001", "")),
+])  # fmt: skip
+def test_effect_on_another_host_is_a_consequence(cause: tuple[str, str, str], effect: tuple[str, str, str]) -> None:
+    (fault,) = join_faults_of_targets([make_fault(*effect), make_fault(*cause)])
+    assert (fault.kind, fault.consequences) == (cause[0], (f"{effect[1]}: it is wrong",))
+
+
+def test_effects_on_other_targets_stay_separate() -> None:
+    faults = [make_fault("width does not fit the stripe", "fs-OST0001", "width"),
+              make_fault("differs from its peers", "fs-OST0002", "width")]  # fmt: skip
+    assert join_faults_of_targets(faults) == faults
+
+
+def test_read_only_mount_follows_from_errors_of_the_file_system() -> None:
+    (fault,) = merge(make_fault("mounted read-only", "/scratch"), make_fault("file system with errors", "/scratch"))
+    assert fault.kind == "file system with errors"

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.check_peer_attributes import ATTRIBUTE_COSTS, read_peer_attributes
+from sonde.design.layout.check_shared_luns import find_differences_of_luns, find_invisible_members
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage
 from sonde.model.units import format_count_with_noun
@@ -25,7 +26,9 @@ def compare_hosts(
     and kinds of their other faults."""
     maps = {host: {identity: disk for disk in storage.disks.values() if (identity := _read_identity(disk))}
             for host, storage in storage_by_host.items()}  # fmt: skip
+    yield from find_invisible_members(storage_by_host)
     for group in _group_hosts(maps):
+        yield from find_differences_of_luns(storage_by_host, maps, group)
         shared = set.intersection(*(set(maps[host]) for host in group))
         if not any((host, kind) in reported for host in group for kind in _PATH_FAULTS):
             yield from _compare_path_counts({host: [maps[host][identity] for identity in shared] for host in group})

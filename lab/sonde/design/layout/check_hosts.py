@@ -12,6 +12,7 @@ from sonde.design.layout.check_host_pairs import compare_hosts
 from sonde.design.layout.check_map_names import correct_map_names
 from sonde.design.layout.check_partner_storage import exclude_storage_of_partners
 from sonde.design.layout.check_peer_attributes import find_attribute_differences
+from sonde.design.layout.check_planned_devices import list_planned_targets
 from sonde.design.layout.check_shared_arrays import correct_inactive_arrays, explain_shared_arrays, find_shared_arrays
 from sonde.design.layout.check_shared_drives import join_faults_of_shared_drives
 from sonde.design.layout.check_shared_mounts import find_shared_fstab_lines, find_shared_mounts
@@ -23,9 +24,9 @@ from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.live.joining import join_observations
 from sonde.design.layout.live.observations import ObservedStorage
 from sonde.design.layout.merge_faults import merge_faults
-from sonde.design.layout.merge_hosts import join_faults_of_targets
+from sonde.design.layout.merge_hosts import join_faults_of_shared_luns, join_faults_of_targets
 from sonde.design.layout.merge_settings import join_lost_settings
-from sonde.design.layout.written_attributes import WrittenAttribute
+from sonde.design.layout.written_attributes import WrittenAttribute, group_by_command
 
 
 def check_hosts(
@@ -75,7 +76,8 @@ def check_hosts(
                *explain_shared_arrays(arrays, join_faults_of_shared_drives(
                    storage_by_host, list(_join_hosts(own_faults)))), *results]  # fmt: skip
     all_faults, all_items = split_faults_and_comparisons(results)
-    all_faults = tuple(join_faults_of_targets(all_faults))
+    planned_targets = list_planned_targets(group_by_command(written).values())
+    all_faults = tuple(join_faults_of_shared_luns(join_faults_of_targets(all_faults), planned_targets))
     unknown = [f"{host}: {text}" for host, verdict in verdicts.items() for text in verdict.unknown]
     not_compared = list_not_compared(written, {item.subject for item in all_items}, targets)
     return LayoutCheck(all_faults, tuple(dict.fromkeys(unknown)), all_items, not_compared)

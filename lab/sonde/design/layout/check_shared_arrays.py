@@ -52,13 +52,14 @@ def find_member_view(storage_by_host: Mapping[str, ObservedStorage], host: str, 
         for disk in storage.disks.values() if other != host else ():
             array = find_base_device(storage, disk.name) if is_planned_device(storage, path, disk) else None
             if array is not None and array.kind == "md" and array.members:
-                return _compare_members(storage_by_host[host], storage, array, other)
+                return compare_members(storage_by_host[host], storage, array, other)
     return None
 
 
-def _compare_members(
+def compare_members(
     storage: ObservedStorage, running_storage: ObservedStorage, array: ObservedDisk, running_host: str
 ) -> MemberView:
+    """How a host sees the members of an array that another one runs."""
     identities = {read_identity(disk, storage.disks) for disk in storage.disks.values()}
     members = [running_storage.disks.get(name) or ObservedDisk(name) for name in array.members]
     identified = [member for member in members if read_identity(member, running_storage.disks)]

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.check_cache_redundancy import find_cache_faults
+from sonde.design.layout.check_dataset_peers import find_dataset_differences
 from sonde.design.layout.check_datasets import find_dataset_faults
 from sonde.design.layout.check_drive_signatures import find_foreign_signatures
 from sonde.design.layout.check_drives import find_drive_faults
@@ -29,6 +31,7 @@ def find_device_faults_without_plan(observed_storage: ObservedStorage) -> Iterat
     yield from find_map_size_faults(observed_storage)
     yield from find_partition_end_faults(observed_storage)
     yield from find_volume_faults(observed_storage)
+    yield from find_cache_faults(observed_storage)
     yield from find_drive_faults(observed_storage)
     yield from find_superblock_faults(observed_storage)
     yield from find_unstable_names(observed_storage)
@@ -40,4 +43,5 @@ def find_content_faults(observed_storage: ObservedStorage) -> Iterator[LayoutFau
     yield from find_inode_faults(observed_storage.file_systems)
     yield from find_covered_mounts(observed_storage.file_systems)
     yield from find_dataset_faults(observed_storage.file_systems)
+    yield from find_dataset_differences(observed_storage.file_systems)
     yield from find_foreign_signatures(observed_storage)

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.merge_faults import RULES
 
 _TARGET_PATTERN = re.compile(r"\w+-(?:OST|MDT)[0-9a-f]{4}")
+_INVISIBLE, _OTHER_NAMES = "device not visible", "names of maps differ"
 _DIFFERENCES = ("differs from its peers", "targets differ")
 
 
@@ -47,3 +48,44 @@ def _follows(cause: LayoutFault, effect: LayoutFault) -> bool:
         and (not rule.effect_attributes or rule.effect_attributes & set(effect.attributes))
         for rule in RULES
     )
+
+
+def join_faults_of_shared_luns(faults: Sequence[LayoutFault], targets: Mapping[str, str]) -> list[LayoutFault]:
+    """The faults, with one about a LUN or drive that a host lacks, or about names of maps, in the place of those that a
+    plan, or a line of fstab on that host, gives besides. `targets` are the planned devices by labels."""
+    remaining = list(faults)
+    for fault in faults:
+        if fault.kind in (_INVISIBLE, _OTHER_NAMES) and any(
+            other is not fault and _covers(other, fault, targets) for other in remaining
+        ):
+            remaining = [each for each in remaining if each is not fault]
+    for fault in [each for each in remaining if each.kind == _INVISIBLE]:
+        lines = [each for each in remaining
+                 if each.kind == "fstab names no device" and _names_device(each, fault, targets)]  # fmt: skip
+        if lines:
+            text = tuple(f"{each.location}: {each.problem}" for each in lines)
+            joined = replace(fault, consequences=(*fault.consequences, *text))
+            remaining = [joined if each is fault else each for each in remaining if each not in lines]
+    return remaining
+
+
+def _covers(planned: LayoutFault, fault: LayoutFault, targets: Mapping[str, str]) -> bool:
+    """Whether a fault against the plan is about the same LUN, drives or maps."""
+    if fault.kind == _OTHER_NAMES:
+        return planned.kind == "not as planned" and bool(set(fault.parts) & set(planned.parts))
+    if planned.kind != _INVISIBLE or planned.location not in targets:
+        return False
+    host = fault.location.partition(":")[0]
+    beginning = fault.problem.partition(" members of ")[0]
+    return planned.problem.startswith(beginning) or (
+        [f"{host}: {targets[planned.location]}"] == list(fault.parts) and host in planned.problem
+    )
+
+
+def _names_device(line: LayoutFault, fault: LayoutFault, targets: Mapping[str, str]) -> bool:
+    """Whether a line of fstab on a host names a LUN that this host does not see."""
+    host = line.location.partition(": ")[0]
+    path = targets.get(fault.location, "")
+    paths = [part.partition(": ")[2] for part in fault.parts if part.startswith(f"{host}: ")]
+    paths += [path] * (path != "" and host in fault.problem)
+    return any(f"fstab mounts {each}," in line.problem for each in paths)

@@ -27,8 +27,8 @@ Target:     fs-OST000{0}
 Index:      {0}
 Lustre FS:  fs
 Mount type: ldiskfs
-Flags:      0x2
-              (OST )
+Flags:      0x1002
+              (OST no_primnode )
 Persistent mount opts: errors=remount-ro
 Parameters:  mgsnode={1}
 """

@@ -156,10 +156,21 @@ def read_lvm_warnings(output_text: str, output_origin: str) -> ObservedStorage:
     return ObservedStorage(disks=disks, unread=tuple(dict.fromkeys(unread)))
 
 
+def _find_write_cache(target: str, arguments_text: str, members: Sequence[str]) -> tuple[str, ...]:
+    """The numbers of the device of a write-back cache and of the one that it is for. A cache has the devices of its
+    metadata, data and origin, in this order; a writecache its origin and the cache."""
+    if target == "cache" and " writeback " in f"{arguments_text} " and len(members) == 3:
+        return members[1], members[2]
+    if target == "writecache" and len(members) == 2:
+        return members[1], members[0]
+    return ()
+
+
 def read_dmsetup_table(output_text: str, output_origin: str) -> ObservedStorage:
     """Parses dmsetup table: the targets of each mapped device, in the order of their start, and the devices below by
     their numbers, which `join_observations` replaces by names."""
     segments: dict[str, list[tuple[int, VolumeSegment]]] = {}
+    written_caches: dict[str, dict[str, str]] = {}
     for name, start, length, target, arguments in _TABLE_ROW_PATTERN.findall(output_text):
         is_striped = re.match(r"(\d+) (\d+) ", arguments) if target == "striped" else None
         members = tuple(re.findall(r"(?<!\S)\d+:\d+(?!\S)", arguments))
@@ -170,6 +181,8 @@ def read_dmsetup_table(output_text: str, output_origin: str) -> ObservedStorage:
             int(is_striped[2]) * _SECTOR if is_striped else None, members, int(length) * _SECTOR,
         )  # fmt: skip
         segments.setdefault(name, []).append((int(start), segment))
+        if cache := _find_write_cache(target, arguments, members):
+            written_caches[name] = {"mapper_write_cache": " ".join(cache)}
     if not segments:
         raise UserError(f"{output_origin} names no mapped device; it should be what dmsetup table prints.")
     disks = {}
@@ -177,7 +190,8 @@ def read_dmsetup_table(output_text: str, output_origin: str) -> ObservedStorage:
         ordered = tuple(segment for _, segment in sorted(rows, key=lambda row: row[0]))
         targets = " ".join(dict.fromkeys(segment.kind for segment in ordered))
         units = {segment.unit for segment in ordered}
-        settings = {"mapper_targets": targets} | ({"mapper_unit": str(units.pop())} if len(units) == 1 else {})
+        settings = {"mapper_targets": targets, **written_caches.get(name, {})}
+        settings |= {"mapper_unit": str(units.pop())} if len(units) == 1 else {}
         disks[name] = ObservedDisk(
             name, "other", segments=() if targets == "multipath" else ordered, settings=settings, origin=output_origin
         )

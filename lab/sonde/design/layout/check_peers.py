@@ -24,7 +24,13 @@ _MEMBER_SETTINGS = {
     "physical_block_size": "writes that suit one drive make another one read first",
     "logical_block_size": "the array gets the larger sectors of both",
 }
+_MEMBER_COSTS = {
+    "write_cache on": "at a power failure it loses what it has acknowledged and no flush has stored yet, and the array"
+    " or file system may be damaged",
+}
 _MEMBER_REMEDIES = {
+    "write_cache on": "hdparm -W 0 for SATA, sdparm --clear WCE --save for SAS, by a udev rule that also sets it after"
+    " a start; else turn it on for all, where mounts have barriers and the power supply is safe",
     "logical_block_size": "take it out of the array, format it with sectors of {value} bytes (nvme format --lbaf,"
     " sg_format --size; this erases it) and add it again, or replace it",
     "physical_block_size": "replace the odd drive by one with physical sectors of {value} bytes",
@@ -88,11 +94,12 @@ def _compare_array_members(
         values = {name: drive.queue[setting] for name, drive in drives.items() if setting in drive.queue}
         common, others = _split_off_minority(values)
         if others:
+            key = setting + " on" * (setting == "write_cache" and values[others[0]] == "write back")
             yield LayoutFault(
                 "unequal members of a stripe", array.name,
                 f"{setting} of {join_first_names(others)} is {values[others[0]]}; of the other members it is {common}",
-                cost, _MEMBER_REMEDIES.get(
-                    setting, f"give all members the same {setting}, or replace the odd drive").format(value=common),
+                _MEMBER_COSTS.get(key, cost), _MEMBER_REMEDIES.get(
+                    key, f"give all members the same {setting}, or replace the odd drive").format(value=common),
                 (setting,), tuple(others),
             )  # fmt: skip
 

@@ -93,3 +93,17 @@ def test_mirror_of_partitions_of_one_drive_is_reported(second: str, count: int) 
     outputs = {"lsblk": json.dumps(lsblk), "detail": detail}
     faults = [fault for fault in check_outputs(outputs).faults if fault.kind == "one disk twice in a mirror"]
     assert [(fault.location, fault.problem) for fault in faults] == [("md0", "several members are on nvme0n1")] * count
+
+
+@pytest.mark.parametrize(("odd", "usual", "cost"), [
+    ("write back", "write through", "at a power failure"),
+    ("write through", "write back", "a flush takes as long"),
+])  # fmt: skip
+def test_write_cache_of_one_member_has_its_cost(odd: str, usual: str, cost: str) -> None:
+    outputs = make_server_outputs()
+    outputs["sysfs"] += "".join(f"/sys/block/sd{letter}/queue/write_cache:{odd if letter == 'c' else usual}\n"
+                                for letter in "abcdefghijklmno")  # fmt: skip
+    (fault,) = check_outputs(outputs).faults
+    assert fault.attributes == ("write_cache",)
+    assert fault.cost.startswith(cost)
+    assert ("hdparm -W 0" in fault.remedy) == (odd == "write back")

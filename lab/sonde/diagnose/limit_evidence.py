@@ -13,6 +13,8 @@ from sonde.model.run import RecordedRun
 
 # A limit below this share of the reference's limit, or a load average higher by this number for each processor, counts.
 _LOWER_LIMIT_RATIO, _MORE_LOAD = 0.9, 0.75
+# The load average forgets with e^(-t/60 s) (proc_loadavg(5)): 15 s after a queue grew, it has 22 % of the growth.
+_LOAD_FRACTION_AFTER_SHORT_RUN = 0.22
 _BYTE_LIMIT_UNIT, _REQUEST_LIMIT_UNIT = "bps", "iops"
 
 
@@ -41,6 +43,7 @@ def _is_limit_lower(later_facts: Mapping[str, object], earlier_facts: Mapping[st
 
 
 def _has_more_load(later_facts: Mapping[str, object], earlier_facts: Mapping[str, object]) -> bool | None:
+    """Whether the load average rose; None for a small rise, which a queue that grew shortly before has too."""
     load, earlier, processors = (
         get_finite_number(later_facts, "load_1m"),
         get_finite_number(earlier_facts, "load_1m"),
@@ -48,7 +51,10 @@ def _has_more_load(later_facts: Mapping[str, object], earlier_facts: Mapping[str
     )
     if load is None or earlier is None or not processors:
         return None
-    return (load - earlier) / processors >= _MORE_LOAD
+    rise = (load - earlier) / processors
+    if _LOAD_FRACTION_AFTER_SHORT_RUN * _MORE_LOAD <= rise < _MORE_LOAD:
+        return None
+    return rise >= _MORE_LOAD
 
 
 def read_device_limits(target_directory: str, root_folder: Path = Path("/")) -> dict[str, bool]:

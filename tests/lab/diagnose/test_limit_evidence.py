@@ -47,6 +47,19 @@ def test_limit_that_was_not_there_is_observed(tmp_path: Path, changed: Mapping[s
     assert observed == ([name] if name else [])
 
 
+@pytest.mark.parametrize(
+    ("load", "expected"),
+    # Five programs more on two processors: the average has 22, 39 and 63 % of them after 15, 30 and 60 s.
+    [(0.5, False), (0.8, False), (1.6, None), (2.4, True), (3.65, True)],
+)
+def test_load_average_that_still_rises_is_no_evidence(tmp_path: Path, load: float, expected: bool | None) -> None:
+    slow, usual = (
+        write_run(tmp_path / "slow", {**USUAL_LIMITS, "load_1m": load}),
+        write_run(tmp_path / "usual", USUAL_LIMITS),
+    )
+    assert compare_counters_of_runs(slow, usual).observed.get("longer-run-queue") is expected
+
+
 def test_limit_of_both_runs_is_no_observation(tmp_path: Path) -> None:
     limited = {**USUAL_LIMITS, "cpu_quota": 1.0, "memory_limit_bytes": 1 << 30}
     runs = [write_run(tmp_path / name, limited) for name in ("slow", "usual")]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.check_planned_pools import find_disk_of_drive
 from sonde.design.layout.faults import LayoutFault
-from sonde.design.layout.live.observations import ObservedStorage
+from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage
 
 _FOREIGN_KINDS = ("linux_raid_member", "LVM2_member", "isw_raid_member", "ddf_raid_member", "crypto_LUKS", "xfs",
                   "ext2", "ext3", "ext4", "btrfs", "swap")  # fmt: skip
@@ -23,6 +23,11 @@ def find_foreign_signatures(observed_storage: ObservedStorage) -> Iterator[Layou
             if disk is None or disk.name not in observed_storage.disks:
                 continue
             yield CheckedItem("the signature of a drive of a pool", disk.name)
+            parts = [each for each in observed_storage.disks.values() if disk.name in (each.name, each.on)]
+            mounted = [each for each in parts if each.settings.get("mountpoint", "").startswith("/")]
+            if mounted and vdev.use == "spares":
+                yield _report_mounted_spare(pool.location, vdev.name, disk.name, mounted[0])
+                continue
             if kind not in _FOREIGN_KINDS:
                 continue
             label = disk.settings.get("fs_label", "")
@@ -37,3 +42,14 @@ def find_foreign_signatures(observed_storage: ObservedStorage) -> Iterator[Layou
                 else f"zpool replace {pool.location} {vdev.name} by another drive, then wipefs this one; never wipefs a"
                 " drive that the pool uses", parts=(disk.name, vdev.name),
             )  # fmt: skip
+
+
+def _report_mounted_spare(pool: str, spare: str, drive: str, mounted: ObservedDisk) -> LayoutFault:
+    mount_point = mounted.settings["mountpoint"]
+    return LayoutFault(
+        "spare in other use", pool,
+        f"spare {spare} holds the file system that is mounted at {mount_point} ({mounted.name})",
+        "it cannot replace a drive that fails, or the file system is overwritten when it does",
+        f"zpool remove {pool} {spare}, and add a free drive as spare; or move the files, umount {mount_point}, and"
+        f" wipefs -a /dev/{drive}", parts=(pool, drive, spare),
+    )  # fmt: skip

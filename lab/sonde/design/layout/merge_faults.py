@@ -170,6 +170,7 @@ RULES: Sequence[CauseRule] = (
     CauseRule("fewer paths than others", _ANY, _DIFFERS_FROM_PEERS, frozenset({"path groups"})),
     CauseRule("degraded", _ANY, "spare in use", _ANY),
     CauseRule("degraded", _ANY, "errors of a drive", _ANY),
+    CauseRule("spare in other use", _ANY, "spare failed", _ANY),
     CauseRule("degraded", _ANY, "drive left its array", _ANY, is_partial=True),
     CauseRule("drive left its array", _ANY, "stale member", _ANY, is_partial=True),
     CauseRule("parameter too small", frozenset({"brw_size"}), "targets differ", frozenset({"brw_size"})),

@@ -165,3 +165,16 @@ def test_remedies_that_make_storage_again_save_the_data_first() -> None:
 def test_remedy_of_a_degraded_pool_fits_the_state(state: str, remedy: str) -> None:
     (fault,) = find_faults(("zpool", "sdbb    ONLINE ", f"sdbb    {state} "))
     assert (fault.kind, fault.remedy) == ("degraded", remedy)
+
+
+@pytest.mark.parametrize("state", ["AVAIL", "UNAVAIL"])
+def test_spare_with_a_mounted_file_system_is_one_fault(state: str) -> None:
+    outputs = make_outputs()
+    rows = json.loads(outputs["lsblk"])["blockdevices"]
+    part = {"name": "sdbz1", "kname": "sdbz1", "type": "part", "size": 1 << 40, "fstype": "xfs", "mountpoint": "/old"}
+    rows.append({"name": "sdbz", "kname": "sdbz", "type": "disk", "size": 10 << 40, "rota": True, "children": [part]})
+    outputs["lsblk"] = json.dumps({"blockdevices": rows})
+    change("zpool", "sdbz      AVAIL", f"sdbz      {state}")(outputs)
+    (fault,) = [each for each in check_outputs(outputs).faults if "spare" in each.kind]
+    assert (fault.kind, fault.location) == ("spare in other use", "tank")
+    assert "spare sdbz holds the file system that is mounted at /old (sdbz1)" in fault.problem

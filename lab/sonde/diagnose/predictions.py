@@ -203,7 +203,11 @@ def compute_simulated_effect(
     names = dict.fromkeys(name for item in faulty_runs for name in item.messages)
     messages = {name: sum(item.messages.get(name, False) for item in faulty_runs) / len(faulty_runs) for name in names}
     by_run = {key: [list(item.vectors[key].values()) for item in differences if key in item.vectors] for key in vectors}
-    uneven_runs = {key: (sum(map(is_uneven, runs)), len(runs)) for key, runs in by_run.items() if not node_names}
+    uneven_runs = {
+        key: (sum(is_uneven(values, rates.get(key[0], (0.0, 0.0))[0]) for values in runs), len(runs))
+        for key, runs in by_run.items()
+        if not node_names
+    }
     return SimulatedEffect(rates, vectors, messages, samples, uneven_runs)
 
 

@@ -45,9 +45,11 @@ class UnevenNodes:
         return np.asarray(self.sd * sqrt(sum(part * multiple**2 for part, multiple in _SPREAD_MULTIPLES)))
 
 
-def is_uneven(values: Sequence[float]) -> bool:
-    """Whether nodes of a simulated run, which has no noise, differ from each other."""
-    return bool(np.max(np.abs(values), initial=0.0) > MAX_UNAFFECTED_LOG_RATIO)
+def is_uneven(values: Sequence[float], log_effect: float) -> bool:
+    """Whether nodes of a simulated run, which has no noise, differ as much as uneven nodes do, or rather as even ones:
+    `log_effect` is the change of the rate of the phase."""
+    threshold = max(MAX_UNAFFECTED_LOG_RATIO, _SPREAD_OF_EFFECT / 2 * abs(log_effect))
+    return bool(np.max(np.abs(values), initial=0.0) > threshold)
 
 
 def predict_uneven_nodes(uneven_runs: int, all_runs: int, simulated_sd: Floats, log_effect: Floats) -> UnevenNodes:

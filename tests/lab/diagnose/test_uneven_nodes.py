@@ -51,9 +51,15 @@ def test_density_of_an_uneven_run_integrates_to_one() -> None:
 
 
 def test_simulated_nodes_that_differ_are_uneven() -> None:
-    assert is_uneven([0.46, -0.46, 0.46, -0.46])
-    assert not is_uneven([0.01, 0.0, -0.02, 0.0])
-    assert not is_uneven([])
+    assert is_uneven([0.46, -0.46, 0.46, -0.46], -1.0)
+    assert not is_uneven([0.01, 0.0, -0.02, 0.0], -1.0)
+    assert not is_uneven([], -1.0)
+
+
+def test_small_differences_of_strongly_slowed_nodes_are_even() -> None:
+    """Uneven nodes are expected half of the effect apart; a tenth of that is nearer to even ones."""
+    assert is_uneven([0.15, -0.15, 0.15, -0.15], -0.3)
+    assert not is_uneven([0.15, -0.15, 0.15, -0.15], -2.3)
 
 
 @pytest.mark.parametrize("changes", [(0.0, 0.02, -0.02, 0.0), (-1.6, 0.05, 0.0, -0.05), (0.8, -0.8, 0.8, -0.8)])

@@ -23,6 +23,7 @@ from sonde.diagnose.hypotheses import NOTHING, UNEXPLAINED
 from sonde.diagnose.likelihood import ExperimentResult
 from sonde.diagnose.measurements import RunMeasurement
 from sonde.diagnose.noise import NoiseModel
+from sonde.diagnose.predictions import SPREAD_MULTIPLES
 from sonde.diagnose.server_messages import compute_message_probability
 from sonde.stats.ranks import Floats
 
@@ -63,10 +64,12 @@ class CauseStates:
 @dataclass(frozen=True)
 class VectorStates:
     """Values of the parts of a vector, with states as the first axis of all arrays: means and errors by part, the share
-    of runs with uneven nodes, and how much they differ. `healthy_sd` is the error of a healthy machine."""
+    of runs with uneven nodes, and how much they differ. `spread_sd` is the error of parts that are not at the cause,
+    where it is known by SPREAD_MULTIPLES only, else 0. `healthy_sd` is the error of a healthy machine."""
 
     mean: Floats
     sd: Floats
+    spread_sd: Floats
     healthy_sd: float
     uneven_share: Floats
     uneven_sd: Floats
@@ -126,6 +129,7 @@ def predict_states(
         key: VectorStates(
             np.zeros((count, len(part_names[key]))),
             np.full((count, len(part_names[key])), healthy.vectors[key].outside_sd[0]),
+            np.zeros((count, len(part_names[key]))),
             float(healthy.vectors[key].outside_sd[0]),
             np.zeros(count),
             np.zeros(count),
@@ -159,6 +163,8 @@ def predict_states(
             vectors[key].sd[rows] = np.where(
                 inside, vector.inside_sd[strengths, None], vector.outside_sd[strengths, None]
             )
+            if vector.has_uncertain_spread:
+                vectors[key].spread_sd[rows] = np.where(inside, 0.0, vector.outside_sd[strengths, None])
             if vector.uneven is not None:
                 vectors[key].uneven_share[rows] = vector.uneven.share
                 vectors[key].uneven_sd[rows] = vector.uneven.root_mean_square[strengths]
@@ -241,12 +247,34 @@ def _combine_part_predictions(
         (hides_second * usual_share, mean[first_states], sd[first_states], (first_states,)),
         (odd_share, centered, np.hypot(centered_sd, _ODD_PART_SD), ()),
     )
+    spreads = _list_spread_alternatives(vector, states_of_pairs, is_single)
     with np.errstate(divide="ignore"):
         return tuple(
-            PartPrediction(np.log(share * uneven_share), value, np.hypot(error, uneven_sd[:, None]))
+            PartPrediction(
+                np.log(share * uneven_share * spread_share),
+                value,
+                np.sqrt(np.maximum(error**2 + uneven_sd[:, None] ** 2 - missing_variance, 0.0)),
+            )
             for share, value, error, states_of_causes in alternatives
             for uneven_share, uneven_sd in _list_uneven_alternatives(vector, states_of_causes, len(share))
+            for spread_share, missing_variance in spreads
         )
+
+
+def _list_spread_alternatives(
+    vector: VectorStates, states_of_pairs: tuple[Indices, Indices], is_single: NDArray[np.bool_]
+) -> list[tuple[Floats, Floats]]:
+    """Probabilities of smaller spreads between the parts that a single cause is not at, and by how much the variance of
+    each part is smaller. What two causes do together is predicted with wide errors anyway."""
+    first_states, second_states = states_of_pairs
+    variance = (vector.spread_sd[first_states] ** 2 + vector.spread_sd[second_states] ** 2) * is_single[:, None]
+    is_uncertain = np.any(variance > 0, axis=1)
+    if not np.any(is_uncertain):
+        return [(np.ones(len(first_states)), np.zeros_like(variance))]
+    return [
+        (np.where(is_uncertain, share, float(multiple == 1)), (1 - multiple**2) * variance)
+        for share, multiple in SPREAD_MULTIPLES
+    ]
 
 
 def _list_uneven_alternatives(

@@ -32,8 +32,8 @@ from sonde.diagnose.uneven_nodes import UnevenNodes, is_uneven
 from sonde.stats.ranks import Floats
 
 # Strengths between two simulated ones, and strengths of a cause outside the model. Several results together have an
-# error of 3 %, so rates of neighboring strengths differ by 6 % (causes) to 15 % (faults): else no strength fits all.
-_INTERPOLATED_STRENGTHS, _CAUSE_STRENGTHS = 5, 25
+# error of 3 %, so rates of neighboring strengths differ by 6 % (causes) to 8 % (faults): else no strength fits all.
+_INTERPOLATED_STRENGTHS, _CAUSE_STRENGTHS = 11, 25
 STRENGTH_STEP = _INTERPOLATED_STRENGTHS + 1  # positions from one simulated strength to the next
 # Error of a simulated effect, and of one in a contrast, as a standard deviation of logarithms.
 MODEL_SD, CAUSE_SD, VECTOR_SD = 0.03, 0.1, 0.02
@@ -44,6 +44,13 @@ RELATIVE_SD = 0.08
 _INTERPOLATION_ERROR_SHARE = 0.5
 # A cause of a complaint changes some rate by at least this many standard deviations of one run.
 _VISIBLE_SDS = 2.0
+
+
+# Spreads between the parts that a fault is not at come from one or few simulated runs and include the error of their
+# mean. Larger ones are known to a factor of three: probabilities of multiples. Else the hypothesis with the narrower
+# spread gains with each repeat, however well both fit.
+_WELL_KNOWN_SPREAD = 0.1
+SPREAD_MULTIPLES = ((1 / 3, 0.33), (1 / 3, 0.58), (1 / 3, 1.0))
 
 
 @dataclass(frozen=True)
@@ -66,7 +73,16 @@ class VectorPrediction:
     @property
     def outside_alternatives(self) -> tuple[tuple[float, Floats], ...]:
         """Probabilities of the errors of all parts of a run that the fault is not at."""
-        return ((1.0, self.outside_sd),) if self.uneven is None else self.uneven.list_alternatives(self.outside_sd)
+        if self.uneven is not None:
+            return self.uneven.list_alternatives(self.outside_sd)
+        if not self.has_uncertain_spread:
+            return ((1.0, self.outside_sd),)
+        return tuple((share, multiple * self.outside_sd) for share, multiple in SPREAD_MULTIPLES)
+
+    @property
+    def has_uncertain_spread(self) -> bool:
+        """Whether `outside_sd` is known by SPREAD_MULTIPLES only."""
+        return self.uneven is None and float(np.max(self.outside_sd)) > _WELL_KNOWN_SPREAD
 
     @property
     def inside_alternatives(self) -> tuple[ValueAlternative, ...]:

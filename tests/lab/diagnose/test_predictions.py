@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from math import hypot, sqrt
+from math import hypot, log, sqrt
 
 import numpy as np
 import pytest
@@ -11,13 +11,14 @@ import pytest
 from sonde.diagnose.diagnosis_model import DiagnosisModel
 from sonde.diagnose.experiment_plan import scale_experiment_to_machine
 from sonde.diagnose.library import find_diagnosis_experiment
-from sonde.diagnose.likelihood import PartMasks
+from sonde.diagnose.likelihood import PartMasks, compute_vector_density
 from sonde.diagnose.measurements import RunMeasurement
 from sonde.diagnose.noise import NoiseModel
 from sonde.diagnose.predictions import (
     STRENGTH_STEP,
     Prediction,
     SimulatedEffect,
+    VectorPrediction,
     compute_simulated_effect,
     interpolate_effects,
 )
@@ -82,3 +83,14 @@ def test_experiment_on_one_target_shows_only_its_parts(diagnosis_model: Diagnosi
     assert exposed["slow-target"].tolist() == [1] + [0] * 7
     assert exposed["slow-link"].tolist() == [1, 0, 0, 0]
     assert exposed["noisy-neighbor"].tolist() == [1]
+
+
+def test_narrower_of_two_wide_spreads_gains_little_by_repeats() -> None:
+    """Few simulated runs tell both spreads, and the measured parts are closer together than either of them. If the
+    spreads were known, each part would add the logarithm of their ratio."""
+    zero, values = np.zeros(1), np.random.default_rng(3).normal(scale=0.12, size=(12, 7))
+    densities = [
+        compute_vector_density(VectorPrediction(zero, zero, sd, sd), values, np.zeros((1, 7)), NoiseModel(), 0.0)
+        for sd in (np.array([0.5]), np.array([0.4]))
+    ]
+    assert 0 < float(np.sum(densities[1] - densities[0])) < values.size * log(0.5 / 0.4) / 2

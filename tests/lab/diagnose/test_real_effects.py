@@ -52,7 +52,7 @@ def test_real_slow_target_is_recognized_by_its_part(diagnosis_model: DiagnosisMo
     simulated, real = (
         diagnosis_model.compute_posterior([make_result(-0.15, -4.2, effect_sd)]) for effect_sd in (0.0, REAL_EFFECT_SD)
     )
-    assert real.hypothesis_probabilities[index] > 0.9 > simulated.hypothesis_probabilities[index]
+    assert real.hypothesis_probabilities[index] > 0.95 > simulated.hypothesis_probabilities[index]
     assert real.compute_part_probabilities(index)["t3"] > 0.98
     assert not check_runs_against_hypothesis(
         diagnosis_model, real, [make_result(-0.15, -4.2, REAL_EFFECT_SD)], index

@@ -66,7 +66,7 @@ def test_traced_program_is_counted_and_its_trace_can_be_displayed(tmp_path: Path
         ("out*:sise=1m", 'there is no option "sise=1m"; known are'),
         ("4M:count=2", 'the pattern "4M" looks like a size'),
         (":size=1m", "an entry has no pattern"),
-        ("%proces:maxmem=1M", 'there is no "%proces"; known are %process, '),
+        ("%processor:maxmem=1M", 'there is no "%processor"; known are %process, '),
         ("%process:maxmem=lots", '%process does not know "maxmem=lots"'),
         ("*:direct=maybe", "this option takes on or off: direct=maybe."),
         ("*:only=", "this option needs the name of a program: only=."),

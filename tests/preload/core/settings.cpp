@@ -128,7 +128,7 @@ TEST_CASE("invalid settings are reported and valid settings used") {
 }
 
 TEST_CASE("unknown keyword after a percent sign is no pattern") {
-    for (const char* params : {"%proces:maxmem=1M", "%Process:maxmem=1M", "% process", "%", "%processes:age=1"}) {
+    for (const char* params : {"%processor:maxmem=1M", "%Process:maxmem=1M", "% process", "%", "%processes:age=1"}) {
         CAPTURE(params);
         CHECK(parse(params)->rule_count == 0);
         REQUIRE(warnings.size() == 1);

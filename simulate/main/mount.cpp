@@ -183,6 +183,7 @@ int run_mount(int argc, char** argv) {
                             "the kernel keeps pages; files may be mapped");
     mount_command->add_flag("--allow-other", arguments.options.allow_other, "other users may use it");
     mount_command->add_flag("--no-cost", arguments.has_no_cost, "calls end when their bytes are stored");
+    mount_command->add_option("--log", arguments.options.log, "file for messages from the background");
     mount_command->add_flag("--foreground", arguments.options.foreground, "do not go into the background");
     CLI::App* tell_command = app.add_subcommand("tell", "tell a mounted machine what is wrong with it");
     std::string line;

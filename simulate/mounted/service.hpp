@@ -18,6 +18,7 @@ namespace sonde::simulate {
 
 struct MountOptions {
     std::string directory;  ///< mount point
+    std::string log;        ///< file for messages from the background; empty: none
     bool kernel_cache =
         false;  ///< the kernel caches pages: programs may map files, and the machine gets only the misses
     bool allow_other = false;  ///< other users have access
@@ -46,7 +47,8 @@ class FuseService {
  public:
     FuseService(RealTimeMachine& machine, Store& store, ControlFiles& controls, const MountOptions& options);
 
-    /// Mounts, serves until an unmount or a signal, and unmounts. Returns 0, or 3 when the mount fails.
+    /// Mounts, serves until an unmount or a signal, and unmounts. Returns 0, or 3 when the mount or a call of it fails.
+    /// A thread that throws, and errors of libfuse, leave a line in the log.
     int run();
 
  private:

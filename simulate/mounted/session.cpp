@@ -3,11 +3,14 @@
 
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <new>
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -27,6 +30,35 @@ void begin_session(void* /*service*/, struct fuse_conn_info* kernel) {
     // Attributes are read by separate calls, which the machine gets; pages are written when programs write them.
     kernel->want &= ~(FUSE_CAP_READDIRPLUS | FUSE_CAP_READDIRPLUS_AUTO | FUSE_CAP_WRITEBACK_CACHE |
                       FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE);
+}
+
+/// Opens the log before the mount, which may cover its folder. Returns -1 without one.
+int open_log(const std::string& path) {
+    return path.empty() ? -1 : ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+}
+
+/// Handles signals of faulty programs: writes a line, and the signal ends the program.
+void report_fatal_signal(int number) {
+    char line[] = "sonde-mount: ended by signal 00\n";
+    line[sizeof line - 4] = static_cast<char>('0' + number / 10 % 10);
+    line[sizeof line - 3] = static_cast<char>('0' + number % 10);
+    static_cast<void>(!::write(STDERR_FILENO, line, sizeof line - 1));
+    ::raise(number);
+}
+
+/// Directs messages of the background to the log. Uncaught exceptions print theirs anyway.
+void report_to_log(int log) {
+    if (log < 0) {
+        return;
+    }
+    ::dup2(log, STDERR_FILENO);
+    ::close(log);
+    struct sigaction action {};
+    action.sa_handler = report_fatal_signal;
+    action.sa_flags = static_cast<int>(SA_RESETHAND | SA_NODEFER);
+    for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) {
+        ::sigaction(number, &action, nullptr);
+    }
 }
 
 }  // namespace
@@ -113,6 +145,7 @@ int FuseService::run() {
     const struct fuse_lowlevel_ops calls = FuseCallbacks::table();
     std::string mount_options = "fsname=sonde:" + machine_.system().system + ",subtype=sonde";
     mount_options += options_.allow_other ? ",allow_other,default_permissions" : "";
+    const int log = options_.foreground ? -1 : open_log(options_.log);
     const char* arguments[] = {"sonde-mount", "-o", mount_options.c_str()};
     struct fuse_args fuse_arguments = FUSE_ARGS_INIT(3, const_cast<char**>(arguments));
     const auto end_session = [](struct fuse_session* session) { fuse_session_destroy(session); };
@@ -132,11 +165,18 @@ int FuseService::run() {
 #endif
     int exit_code = mount_failed;
     if (fuse_daemonize(options_.foreground ? 1 : 0) == 0 && fuse_set_signal_handlers(session.get()) == 0) {
+        report_to_log(log);
         struct fuse_loop_config* loop = fuse_loop_cfg_create();
         fuse_loop_cfg_set_max_threads(loop, options_.threads);
         fuse_loop_cfg_set_idle_threads(loop, options_.threads);
         // An end by a signal is a success.
-        exit_code = fuse_session_loop_mt(session.get(), loop) >= 0 ? 0 : mount_failed;
+        const int result = fuse_session_loop_mt(session.get(), loop);
+        exit_code = result >= 0 ? 0 : mount_failed;
+        if (result < 0) {
+            std::fprintf(stderr, "sonde-mount: the session failed (%s)\n", std::strerror(-result));
+        } else if (result > 0 && !options_.foreground) {
+            std::fprintf(stderr, "sonde-mount: ended by signal %d\n", result);
+        }
         fuse_loop_cfg_destroy(loop);
         fuse_remove_signal_handlers(session.get());
     }

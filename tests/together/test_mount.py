@@ -144,7 +144,14 @@ def test_fsynced_data_survives_the_sudden_end_of_the_mount(mount_model: Mount, t
 
 
 @pytest.mark.usefixtures("mount_program")
-def test_machine_that_died_is_reported_in_one_sentence(sonde: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("signal_number", "message"),
+    [(signal.SIGKILL, "without a message"), (signal.SIGSEGV, "with the message: ended by signal 11")],
+)
+def test_machine_that_died_is_reported_in_one_sentence(
+    signal_number: int, message: str, sonde: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     directory = tmp_path / "machine"
     directory.mkdir()
     mount = ("mount", "--system", "edison", "--mount", "fs2", "--no-cost", "machine")
@@ -152,16 +159,17 @@ def test_machine_that_died_is_reported_in_one_sentence(sonde: Any, tmp_path: Pat
     if started.returncode == 3:
         pytest.skip(started.stderr)
     process = process_of(directory)
-    os.kill(process, signal.SIGKILL)
+    os.kill(process, signal_number)
     while Path(f"/proc/{process}").exists():
         time.sleep(0.01)
     try:
         for arguments in (mount, ("fault", "machine", "--list")):
             answer = sonde(*arguments)
             assert (answer.returncode, answer.stderr.count("\n")) == (2, 1)
-            assert "`sonde unmount machine` removes the mount of a machine that died." in answer.stderr
+            assert f", as its program ended {message}; `sonde unmount machine` removes" in answer.stderr
     finally:
         assert sonde("unmount", "machine").returncode == 0
+    assert not list((tmp_path / "state" / "sonde").iterdir()), "the log is removed with the mount"
 
 
 def test_layout_is_read_and_set_by_lustre_attributes(mount_model: Mount) -> None:

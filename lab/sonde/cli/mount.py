@@ -101,7 +101,7 @@ def command(
     with tempfile.TemporaryDirectory(prefix="sonde-system-") as folder:
         resolved = Path(folder) / "system.json"
         write_file(resolved, machine.to_json())
-        arguments = [str(directory.absolute()), "--system", str(resolved), "--seed", str(seed), "--nodes", str(nodes)]
+        arguments = ["--system", str(resolved), "--seed", str(seed), "--nodes", str(nodes)]
         arguments += ["--speed", repr(speed)]
         arguments += ["--mount", mount_id] if mount_id else []
         arguments += ["--store", str(store.absolute())] if store else []
@@ -117,7 +117,7 @@ def command(
             arguments += [flag] if is_set else []
         if foreground:
             print_plain_text(f"{directory} is {machine.id} until it is unmounted or interrupted.", to_stderr=True)
-        code = mount_machine(arguments, foreground)
+        code = mount_machine(directory, arguments, foreground)
     if not foreground:
         print_plain_text(f"{directory} is {machine.id} now; `sonde unmount {directory}` ends it.", to_stderr=True)
     return code or EXIT_OK

@@ -45,6 +45,11 @@ def locate_user_configuration() -> Path:
     return Path(base).expanduser() / "sonde" / "config.toml"
 
 
+def find_state_folder() -> Path:
+    """$XDG_STATE_HOME/sonde, by default below ~/.local/state, whether or not it exists."""
+    return Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser() / "sonde"
+
+
 def read_configuration_files() -> list[ConfigurationFile]:
     """Reads the files that exist, the one that wins first. Raises UserError if one is wrong, naming file and line.
 

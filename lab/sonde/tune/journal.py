@@ -18,6 +18,7 @@ from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from sonde.model.configuration import find_state_folder
 from sonde.model.confined_files import ConfinedDirectory, open_file_to_append
 from sonde.model.errors import MachineError, UserError
 from sonde.model.escaping import escape_line
@@ -118,8 +119,7 @@ def block_stop_signals() -> Iterator[None]:
 
 def find_journal_file() -> Path:
     """$XDG_STATE_HOME/sonde/tune-HOST.json, by default below ~/.local/state."""
-    base = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
-    return Path(base).expanduser() / "sonde" / f"tune-{socket.gethostname().replace('/', '_')}.json"
+    return find_state_folder() / f"tune-{socket.gethostname().replace('/', '_')}.json"
 
 
 @contextmanager

@@ -36,6 +36,8 @@ from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.packet_selectors import Packet
 from sonde.design.routes.service_connections import USUAL_SERVICES, RoutedService
 
+# Protocol, name and type of the error about the size of packets, by IP version.
+_SIZE_ERRORS = {4: ("icmp", "ICMP", "3 (destination unreachable)"), 6: ("icmpv6", "ICMPv6", "2 (packet too big)")}
 _Direction = tuple[FabricSide, FabricSide, str, str]
 
 
@@ -116,13 +118,14 @@ def _check_direction(fabric: Fabric, firewall: Firewall, direction: _Direction) 
     yield from _check_logging(fabric, firewall, direction)
     if drop is None:
         yield from _check_moved_connections(firewall, packet, connections, len(fabric.routers))
-    errors = find_certain_drop(firewall, replace(packet, protocol="icmp"))
-    if errors is not None and firewall.version == 4 and not list_drops(firewall, packet):
+    protocol, name, error_type = _SIZE_ERRORS[firewall.version]
+    errors = find_certain_drop(firewall, replace(packet, protocol=protocol))
+    if errors is not None and not list_drops(firewall, packet):
         yield RouteFault(
             "path MTU not discovered", errors.origin,
-            f"ICMP from {source.network} to {destination.network} is dropped by {errors.description}:"
+            f"{name} from {source.network} to {destination.network} is dropped by {errors.description}:"
             " hosts do not hear that their packets are too large, and their connections stall",
-            "accept ICMP of type 3 (destination unreachable)",
+            f"accept {name} of type {error_type}",
         )  # fmt: skip
     yield from _check_translations(fabric, firewall, direction, packet)
 

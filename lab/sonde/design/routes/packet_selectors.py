@@ -23,9 +23,11 @@ _LAST_PORT = 65535
 _ALL_PORTS = (0, _LAST_PORT)
 # Hops that a packet has left: Linux sends with 64, and at most two routers of a plan forward it.
 _HOPS = (62, 64)
-# Types of ICMP errors about the size of packets.
-_ERRORS_OF_TYPE = ("3", "3/4", "destination-unreachable", "fragmentation-needed", "any", "255", "frag-needed",
-                   "2", "2/0", "packet-too-big")  # fmt: skip
+# Types of the errors about the size of packets, by protocol.
+_SIZE_ERROR_TYPES = {
+    "icmp": frozenset({"3", "3/4", "destination-unreachable", "fragmentation-needed", "frag-needed", "any", "255"}),
+    "icmpv6": frozenset({"2", "2/0", "packet-too-big", "any"}),
+}
 # States of connections that no planned connection has.
 _ABSENT_STATUS = {"EXPECTED", "SNAT", "DNAT", "DYING"}
 
@@ -223,10 +225,10 @@ def _match_address_type(value: str, packet: Packet) -> Match:
 
 def _match_icmp_type(value: str, packet: Packet) -> Match:
     """Only types of errors about the size of packets are evaluated."""
-    if packet.protocol not in ("icmp", "icmpv6"):
+    if packet.protocol not in _SIZE_ERROR_TYPES:
         return Match.NEVER
     names = {text.strip() for text in value.split(",")}
-    return Match.ALWAYS if names & set(_ERRORS_OF_TYPE) else Match.UNKNOWN
+    return Match.ALWAYS if names & _SIZE_ERROR_TYPES[packet.protocol] else Match.UNKNOWN
 
 
 _EVALUATIONS: dict[str, Callable[[str, Packet], Match]] = {

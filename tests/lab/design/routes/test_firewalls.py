@@ -102,6 +102,16 @@ def test_firewall_of_ipv6_is_that_of_ipv6(tmp_path: Path) -> None:
     assert fault.remedy.startswith("accept packets from hsn0 to eth0 before it (chain FORWARD)")
 
 
+@pytest.mark.parametrize(("icmp_type", "is_fault"), [("2", True), ("1", False), ("3", False), ("128", False)])
+def test_only_drops_of_large_packet_errors_stall_ipv6(tmp_path: Path, icmp_type: str, is_fault: bool) -> None:
+    """Type 3 is "destination unreachable" in IPv4, but "time exceeded" in IPv6."""
+    rule = f"-A FORWARD -p ipv6-icmp -m icmp6 --icmpv6-type {icmp_type} -j DROP"
+    firewall = f"*filter\n:INPUT ACCEPT [0:0]\n:FORWARD ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n{rule}\nCOMMIT\n"
+    faults = check_outputs(tmp_path, OUTPUTS | {"ip6tables": firewall}, "gw2").faults
+    assert [fault.kind for fault in faults] == ["path MTU not discovered"] * is_fault
+    assert all("accept ICMPv6 of type 2 (packet too big)" in fault.remedy for fault in faults)
+
+
 NFT = """table inet filter {
 	set admins {
 		type ipv4_addr

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.faults import LayoutFault
+from sonde.design.layout.live.md_output import REDUNDANT_LEVELS
 from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage
-
-_REDUNDANT_LEVELS = ("raid1", "raid4", "raid5", "raid6", "raid10")
 
 
 def find_cache_faults(observed_storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
@@ -37,19 +36,13 @@ def find_cache_faults(observed_storage: ObservedStorage) -> Iterator[LayoutFault
 
 def _is_redundant(disk: ObservedDisk) -> bool:
     targets = disk.settings.get("mapper_targets", "").split()
-    return disk.level in _REDUNDANT_LEVELS or bool({"raid", "mirror"} & set(targets))
+    return disk.level in REDUNDANT_LEVELS or bool({"raid", "mirror"} & set(targets))
 
 
 def _list_lowest(observed_storage: ObservedStorage, name: str) -> list[ObservedDisk]:
     """The arrays below a device, and the drives that are in none."""
-    lowest, pending = {}, [name]
-    while pending:
-        disk = observed_storage.disks.get(pending.pop(0))
-        if disk is None:
-            continue
-        below = [disk.on] * bool(disk.on) + [*disk.members]
-        if _is_redundant(disk) or not below or disk.kind == "multipath":
-            lowest[disk.name] = disk
-        else:
-            pending += below
-    return list(lowest.values())
+    return [disk for disk in observed_storage.iterate_disks_below(name, _is_lowest) if _is_lowest(disk)]
+
+
+def _is_lowest(disk: ObservedDisk) -> bool:
+    return _is_redundant(disk) or disk.kind == "multipath" or not (disk.on or disk.members)

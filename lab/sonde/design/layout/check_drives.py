@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.check_peers import find_disk_of_partition
 from sonde.design.layout.faults import LayoutFault
+from sonde.design.layout.live.md_output import REDUNDANT_LEVELS
 from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage
 
 # File systems that write to zones in sequence themselves.
@@ -22,7 +23,6 @@ _HIDDEN_ZONES_PATTERN = re.compile(
 )
 # Without a limit a rotating drive may repeat a read for this time.
 _LONGEST_RECOVERY_S = 180
-_REDUNDANT_LEVELS = ("raid1", "raid4", "raid5", "raid6", "raid10")
 
 
 def find_drive_faults(observed_storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
@@ -40,7 +40,7 @@ def find_drive_faults(observed_storage: ObservedStorage) -> Iterator[LayoutFault
             yield from _check_parity_order(disk)
             for name in dict.fromkeys((*disk.members, *disk.settings.get("spare_devices", "").split())):
                 drive = observed_storage.disks.get(find_disk_of_partition(observed_storage, name))
-                if drive is not None and disk.level in _REDUNDANT_LEVELS:
+                if drive is not None and disk.level in REDUNDANT_LEVELS:
                     yield from _check_error_recovery(drive, disk)
 
 
@@ -105,7 +105,7 @@ def _describe_use(observed_storage: ObservedStorage, disk: ObservedDisk) -> str:
 def _check_write_mostly(observed_storage: ObservedStorage, array: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
     """A write-mostly member is sound next to faster ones only: a rotating drive in a mirror with flash."""
     names = array.settings.get("write_mostly", "").split()
-    if array.level in _REDUNDANT_LEVELS and (names or array.settings.get("slots")):
+    if array.level in REDUNDANT_LEVELS and (names or array.settings.get("slots")):
         yield CheckedItem("write-mostly members", array.name)
     for name in names:
         drive = observed_storage.disks.get(find_disk_of_partition(observed_storage, name))

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.check_scrubs import CHECK_ACTIONS
 from sonde.design.layout.faults import LayoutFault
-from sonde.design.layout.live.md_output import WAITING_RESYNC
+from sonde.design.layout.live.md_output import REDUNDANT_LEVELS, WAITING_RESYNC
 from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage
 from sonde.model.units import format_bytes
 
@@ -208,7 +208,7 @@ def _describe_margin(disk: ObservedDisk, lost: int) -> str:
 
 def _check_bitmap(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
     """The write-intent bitmap of an md array with redundancy."""
-    if disk.level not in ("raid1", "raid4", "raid5", "raid6", "raid10"):
+    if disk.level not in REDUNDANT_LEVELS:
         return
     bitmap = disk.settings.get("bitmap")
     if bitmap is not None:

@@ -12,6 +12,8 @@ from sonde.model.errors import UserError
 _KIB = 1024
 _SECTOR = 512
 PARITY_DRIVES = {"raid4": 1, "raid5": 1, "raid6": 2}
+# Levels of arrays that survive the loss of a drive.
+REDUNDANT_LEVELS = ("raid1", *PARITY_DRIVES, "raid10")
 # The numbers of the kernel for the order of parity and data (drivers/md/raid5.h), with the names of mdadm.
 _PARITY_LAYOUTS = {
     "0": "left-asymmetric", "1": "right-asymmetric", "2": "left-symmetric", "3": "right-symmetric",

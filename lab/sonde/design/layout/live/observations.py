@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 
@@ -160,8 +160,11 @@ class ObservedStorage:
     fstab: tuple[FstabEntry, ...] = ()
     date: str = ""  # when they were made, in the format of ISO 8601
 
-    def iterate_disks_below(self, top_disk: str) -> Iterator[ObservedDisk]:
-        """The disk of that name and everything that it consists of, top down, each once."""
+    def iterate_disks_below(
+        self, top_disk: str, is_end: Callable[[ObservedDisk], bool] | None = None
+    ) -> Iterator[ObservedDisk]:
+        """The disk of that name and everything that it consists of, top down, each once; what is below disks for which
+        `is_end` is true is left out."""
         pending, done = [top_disk], set[str]()
         while pending:
             disk_name = pending.pop(0)
@@ -170,8 +173,9 @@ class ObservedStorage:
             done.add(disk_name)
             disk = self.disks[disk_name]
             yield disk
-            pending += [disk.on] * bool(disk.on)
-            pending += disk.members
+            if is_end is None or not is_end(disk):
+                pending += [disk.on] * bool(disk.on)
+                pending += disk.members
 
 
 def merge_observations(first: ObservedStorage, second: ObservedStorage) -> ObservedStorage:

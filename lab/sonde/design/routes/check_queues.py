@@ -14,7 +14,7 @@ from sonde.design.routes.check_counters import MIN_DROPPED_SENT, MIN_PACKETS
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.link_usability import list_bond_ports, list_devices_below
-from sonde.design.routes.queue_outputs import QueueEntry
+from sonde.design.routes.queue_outputs import QueueEntry, parse_rate
 from sonde.model.units import format_count_with_noun, format_rate
 
 SLOWED_DOWN = "interface slowed down"
@@ -25,11 +25,11 @@ _CLASSFUL_KINDS = ("htb", "hfsc")
 _RATE_OPTIONS = {"tbf": "rate", "cake": "bandwidth", "fq": "maxrate", "netem": "rate"}
 # Options of netem that delay or drop packets, with the words of a sentence.
 _NETEM_EFFECTS = (
-    ("delay", re.compile(r"\bdelay (\S+)"), "delays each packet by {}"),
-    ("loss", re.compile(r"\bloss (?:random |state |gemodel )?(?:p )?(\S+)"), "loses {} of them"),
-    ("corrupt", re.compile(r"\bcorrupt (\S+)"), "corrupts {} of them"),
-    ("duplicate", re.compile(r"\bduplicate (\S+)"), "duplicates {} of them"),
-    ("reorder", re.compile(r"\breorder (\S+)"), "changes the order of {} of them"),
+    (re.compile(r"\bdelay (\S+)"), "delays each packet by {}"),
+    (re.compile(r"\bloss (?:random |state |gemodel )?(?:p )?(\S+)"), "loses {} of them"),
+    (re.compile(r"\bcorrupt (\S+)"), "corrupts {} of them"),
+    (re.compile(r"\bduplicate (\S+)"), "duplicates {} of them"),
+    (re.compile(r"\breorder (\S+)"), "changes the order of {} of them"),
 )
 # A class that carries this share of the packets is one of planned traffic.
 _MOST_PACKETS = 0.5
@@ -95,7 +95,7 @@ def _check_discipline(
     discipline = f"the queueing discipline of {device_name} ({entry.kind})"
     dropped = f", and has dropped {entry.dropped} packets" if entry.dropped else ""
     if entry.kind == "netem":
-        effects = [text.format(match[1]) for _, form, text in _NETEM_EFFECTS
+        effects = [text.format(match[1]) for form, text in _NETEM_EFFECTS
                    if (match := form.search(entry.options))]  # fmt: skip
         if effects:
             yield _describe_slow_queue(device_name, f"{discipline} {', '.join(effects)}{dropped}")
@@ -183,10 +183,8 @@ def _find_limit(entry: QueueEntry, classes: dict[str, QueueEntry]) -> tuple[floa
         visited.add(current.handle)
         class_limit = current.find_rate("ceil")
         if current.kind == "hfsc":
-            upper = re.search(r"\bul (?:m1 \S+ d \S+ )?(m2 \S+)", current.options)
-            class_limit = None
-            if upper is not None:
-                class_limit = QueueEntry("", "", True, "", "", "", upper[1]).find_rate("m2")
+            upper = re.search(r"\bul (?:m1 \S+ d \S+ )?m2 (\S+)", current.options)
+            class_limit = parse_rate(upper[1]) if upper is not None else None
         if class_limit is not None and (limit is None or class_limit < limit):
             limit, limiting = class_limit, current
         current = classes.get(current.parent)

@@ -40,11 +40,16 @@ class QueueEntry:
 
     def find_rate(self, name: str) -> float | None:
         """The rate of an option in bytes per second; None where it is not given or unlimited."""
-        match = _RATE_PATTERN.fullmatch(self.find_option(name))
-        if match is None:
-            return None
-        thousand = 1024.0 if match[3] else 1000.0
-        return float(float(match[1]) * thousand ** _PREFIXES.index(match[2]) / 8)
+        return parse_rate(self.find_option(name))
+
+
+def parse_rate(text: str) -> float | None:
+    """A rate of tc, like "10Gbit", in bytes per second; None for another text."""
+    match = _RATE_PATTERN.fullmatch(text)
+    if match is None:
+        return None
+    thousand = 1024.0 if match[3] else 1000.0
+    return float(float(match[1]) * thousand ** _PREFIXES.index(match[2]) / 8)
 
 
 def is_queue_output(output_text: str) -> bool:

@@ -17,6 +17,7 @@ from sonde.design.layout.check_mounts import find_covered_mounts
 from sonde.design.layout.check_path_use import find_bypassed_maps
 from sonde.design.layout.check_spares import find_pool_spare_faults
 from sonde.design.layout.check_superblocks import find_superblock_faults
+from sonde.design.layout.check_swap import find_shared_swap
 from sonde.design.layout.check_unstable_names import find_unstable_names
 from sonde.design.layout.check_volume_copies import find_copied_volumes
 from sonde.design.layout.check_volumes import find_volume_faults
@@ -34,6 +35,7 @@ def find_device_faults_without_plan(observed_storage: ObservedStorage) -> Iterat
     yield from find_cache_faults(observed_storage)
     yield from find_drive_faults(observed_storage)
     yield from find_superblock_faults(observed_storage)
+    yield from find_shared_swap(observed_storage)
     yield from find_unstable_names(observed_storage)
 
 

@@ -13,6 +13,7 @@ from sonde.design.layout.live.observations import ObservedDisk
 # What the prioritizers of multipath give the states of ALUA; the preferred bit adds 80.
 _ALUA_PRIORITIES = frozenset(state + preferred for state in (0, 1, 5, 10, 50) for preferred in (0, 80))
 _MIN_MAPS = 2
+_MIN_PEERS_OF_OWNER = 3  # two LUNs may belong to one controller by chance
 
 
 def find_controller_faults(maps: Sequence[ObservedDisk]) -> Iterator[LayoutFault | CheckedItem]:
@@ -23,6 +24,7 @@ def find_controller_faults(maps: Sequence[ObservedDisk]) -> Iterator[LayoutFault
         if len(peers) > 1:
             yield CheckedItem("controllers of the array", ", ".join(disk.name for disk in peers))
             yield from _compare_priorities(product, peers)
+            yield from _find_single_owner(product, peers)
         alike = [disk for disk in maps if disk.settings.get("product", "") == product]
         yield from _find_mixed_groups(product, alike)
         yield from _compare_adapters(product, alike)
@@ -77,6 +79,26 @@ def _compare_adapters(product: str, maps: Sequence[ObservedDisk]) -> Iterator[La
                 f"look at the zoning of host{adapter}, the cable and the port of the array (ports of the fabric in"
                 " /sys/class/fc_remote_ports), then rescan", parts=tuple(disk.name for disk in maps),
             )  # fmt: skip
+
+
+def _find_single_owner(product: str, maps: Sequence[ObservedDisk]) -> Iterator[LayoutFault]:
+    """Maps that all have their optimized paths on ports which no map uses otherwise: those of one controller."""
+    priorities = {disk.name: _list_priorities(disk) for disk in maps}
+    if len(maps) < _MIN_PEERS_OF_OWNER or any(len(each) < 2 for each in priorities.values()):
+        return
+    pairs = [(path.port, path.priority == priorities[disk.name][0]) for disk in maps for path in disk.paths]
+    optimized = {port for port, is_optimized in pairs if is_optimized}
+    others = {port for port, is_optimized in pairs if not is_optimized}
+    if "" not in optimized | others and not optimized & others:
+        yield LayoutFault(
+            "one controller owns all disks", ", ".join(disk.name for disk in maps),
+            f"the optimized paths of all {len(maps)} LUNs of {product or 'the array'} lead to the same ports"
+            f" ({', '.join(sorted(optimized))}): one controller owns all of them, and the one behind"
+            f" {', '.join(sorted(others))} has nothing to do",
+            "all requests go through the processors, cache and ports of one controller: half of the rate of the array",
+            "let the array give each LUN back to its preferred controller; if all prefer the same one, give every"
+            " second LUN to the other", ("controller",), tuple(disk.name for disk in maps),
+        )  # fmt: skip
 
 
 def _list_priorities(disk: ObservedDisk) -> list[int]:

@@ -96,6 +96,7 @@ RULES: Sequence[CauseRule] = (
     CauseRule("mount point twice", _ANY, "not mounted", frozenset({"mounted"}), is_partial=True),
     CauseRule("one controller for all disks", _ANY, "no active path", _ANY, is_partial=True),
     CauseRule("one controller for all disks", _ANY, "on alternate paths", _ANY, is_partial=True),
+    CauseRule("one controller owns all disks", _ANY, _NOT_AS_PLANNED, frozenset({"controller"}), is_partial=True),
     CauseRule("requests are cut", frozenset({"max_sectors_kb"}), "unequal paths", frozenset({"max_sectors_kb"})),
     CauseRule("adapter sees fewer ports", _ANY, "one adapter for all disks", _ANY, is_partial=True),
     CauseRule("adapter sees fewer ports", _ANY, "fewer paths than others", _ANY, is_partial=True),

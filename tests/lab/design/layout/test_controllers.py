@@ -16,6 +16,7 @@ def print_maps(
     status: str = "active",
     absent_port: str = "",
     multibus: bool = False,
+    owners: Sequence[int] = (),
 ) -> str:
     """What multipath -ll prints of maps with a group of two paths for each priority."""
     text = ""
@@ -28,8 +29,9 @@ def print_maps(
                 text += f"|-+- policy='service-time 0' prio={priority} status={state}\n"
             for host in (2, 3):
                 path = f"sd{'xy'[host - 2]}{'ab'[group]}{chr(87 + number)}"
-                if absent_port != f"{host}:0:{group}":
-                    text += f"| |- {host}:0:{group}:{number} {path} 65:{number} active ready running\n"
+                port = group ^ owners[number - 10] if owners else group
+                if absent_port != f"{host}:0:{port}":
+                    text += f"| |- {host}:0:{port}:{number} {path} 65:{number} active ready running\n"
     return text
 
 
@@ -38,7 +40,14 @@ def find_faults(multipath: str) -> list[LayoutFault]:
 
 
 def test_paths_to_both_controllers_are_sound() -> None:
-    assert find_faults(print_maps({"lun0": (50, 10), "lun1": (50, 10), "lun2": (50, 10)})) == []
+    maps = {"lun0": (50, 10), "lun1": (50, 10), "lun2": (50, 10)}
+    assert find_faults(print_maps(maps, owners=(0, 1, 0))) == []
+
+
+def test_one_controller_that_owns_all_maps_is_reported() -> None:
+    (fault,) = find_faults(print_maps({"lun0": (50, 10), "lun1": (50, 10), "lun2": (50, 10)}))
+    assert (fault.kind, fault.parts) == ("one controller owns all disks", ("dm-10", "dm-11", "dm-12"))
+    assert "the one behind 2:0:1, 3:0:1 has nothing to do" in fault.problem
 
 
 def test_equal_priorities_of_all_maps_are_sound() -> None:
@@ -79,7 +88,7 @@ def test_equal_priority_of_alua_in_one_group_is_sound(priority: int) -> None:
 
 def test_adapter_that_sees_one_controller_less_is_reported() -> None:
     maps = {"lun0": (50, 10), "lun1": (50, 10), "lun2": (50, 10)}
-    (fault,) = find_faults(print_maps(maps, absent_port="3:0:0"))
+    (fault,) = find_faults(print_maps(maps, absent_port="3:0:0", owners=(0, 1, 0)))
     assert (fault.kind, fault.location) == ("adapter sees fewer ports", "host3")
     assert (
         "adapter host3 sees 3:0:1 of ACME,LUN, host2 sees 2:0:0, 2:0:1: all 3 maps (lun0, lun1, lun2) lack paths"

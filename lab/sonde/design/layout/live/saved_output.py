@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from sonde.design.checked_items import join_first_names
 from sonde.design.layout.live import (
     cray_x1_output,
     device_output,
@@ -102,7 +101,7 @@ _EMPTY_FORMS: Mapping[str, str] = {
     "smartctl -A": _SMARTCTL_HEADER_TEXT,
     "zpool": "no pools available", "zfs": "no datasets available",
 }  # fmt: skip
-# Of a drive of SAS, smartctl says no more than that it could open it.
+# Drives of SAS have no such limit: smartctl prints no more than that it could open them.
 _NO_SCTERC_PATTERN = re.compile(
     _SMARTCTL_HEADER_TEXT + r"(?:\s+SCSI device successfully opened)?(?:\s+Use 'smartctl -a' .* information)?"
 )
@@ -130,7 +129,7 @@ def read_collector_output(output_text: str, output_origin: str) -> ObservedStora
     """The observations in the output of the collector: each part by its own form. A part of no known form is named."""
     storage = ObservedStorage()
     marks = list(_PART_PATTERN.finditer(output_text))
-    empty, silent_drives = list[str](), list[str]()
+    empty = list[str]()
     for mark, following in zip(marks, [*marks[1:], None], strict=True):
         part = output_text[mark.end() : following.start() if following else len(output_text)].strip("\n")
         if mark[1].startswith(("lvs ", "pvs ")):
@@ -141,7 +140,6 @@ def read_collector_output(output_text: str, output_origin: str) -> ObservedStora
             empty.append(mark[1])
             continue
         if mark[1].startswith("smartctl -l scterc") and _NO_SCTERC_PATTERN.fullmatch(part.strip()):
-            silent_drives.append(mark[1].rpartition("/")[2])
             continue
         try:
             storage = merge_observations(storage, read_saved_output(part, f"{output_origin}, {mark[1]}"))
@@ -150,8 +148,6 @@ def read_collector_output(output_text: str, output_origin: str) -> ObservedStora
                 storage, ObservedStorage(unknown=(f"what {mark[1]} says; it has no known form",))
             )
     texts = [f"{', '.join(empty)}: the output is empty or has no entry"] if empty else []
-    if silent_drives:
-        texts.append(f"the error recovery of {join_first_names(silent_drives)}: smartctl prints none")
     return merge_observations(storage, ObservedStorage(unknown=tuple(texts)))
 
 

@@ -230,10 +230,11 @@ def _add_luns(server: DrawnServer, random: Random) -> None:
         server.luns.append(name)
         paths = [f"sdz{next(letters)}" for _ in range(4)]
         first, second = (2, 3) if number % 2 else (3, 2)
-        rows = [f"| |- {first}:0:0:{number} {paths[0]} 65:1 active ready running",
-                f"| `- {second}:0:0:{number} {paths[1]} 65:2 active ready running"]  # fmt: skip
-        others = [f"  |- {first}:0:1:{number} {paths[2]} 65:3 active ready running",
-                  f"  `- {second}:0:1:{number} {paths[3]} 65:4 active ready running"]  # fmt: skip
+        near, far = number % 2, 1 - number % 2  # the controllers own every second LUN
+        rows = [f"| |- {first}:0:{near}:{number} {paths[0]} 65:1 active ready running",
+                f"| `- {second}:0:{near}:{number} {paths[1]} 65:2 active ready running"]  # fmt: skip
+        others = [f"  |- {first}:0:{far}:{number} {paths[2]} 65:3 active ready running",
+                  f"  `- {second}:0:{far}:{number} {paths[3]} 65:4 active ready running"]  # fmt: skip
         lines = [f"{name} (36005{number:04}) dm-{number + 3} HP,HSV210",
                  "size=10T features='1 queue_if_no_path' hwhandler='1 alua' wp=rw",
                  "|-+- policy='service-time 0' prio=50 status=active", *rows,

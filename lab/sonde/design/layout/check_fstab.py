@@ -80,7 +80,7 @@ def _check_lines(
                 "the next start of the machine stops, or goes on without it",
                 f"{'assemble the array' if arrays else 'activate the volume (vgchange -ay)'} first, and change fstab"
                 " only if no device has it then" if inactive
-                else "write the UUID or label that blkid prints into fstab",
+                else "write the UUID or label that blkid prints into fstab", devices=(entry.source,),
             )  # fmt: skip
         elif counts[entry.mount_point] == 1:
             yield from _compare_options(observed_storage, entry)

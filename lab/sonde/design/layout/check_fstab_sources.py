@@ -43,7 +43,7 @@ def find_source_faults(observed_storage: ObservedStorage, entry: FstabEntry) -> 
             "fstab names no device", entry.mount_point, f"fstab mounts {entry.source}, which no device has",
             "the next start of the machine stops, or goes on without it",
             f"write the name that exists{f' ({_describe_disk(mounted[0])} is mounted now)' if mounted else ''}, or the"
-            " UUID that blkid prints, into fstab",
+            " UUID that blkid prints, into fstab", devices=(entry.source,),
         )  # fmt: skip
 
 

@@ -248,7 +248,7 @@ def _compare_setting(disk: ObservedDisk, setting_name: str, planned_value: str) 
     if is_wrong or is_larger:
         yield LayoutFault(
             "not as planned", disk.name, f"{name} is {observed}; planned is {planned_value}", cost,
-            f"echo {planned_value} > {setting_name}", (name,),
+            f"echo {planned_value} > {setting_name}", (name,), planned=str(planned_value),
         )  # fmt: skip
 
 

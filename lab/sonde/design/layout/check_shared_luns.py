@@ -43,12 +43,13 @@ def _is_for_host(storage: ObservedStorage, disk: ObservedDisk, sizes: set[int | 
 
 
 def _report_invisible_luns(host: str, other: str, names: Sequence[str], shared_count: int) -> LayoutFault:
-    paths = tuple(f"{host}: /dev/mapper/{name}" for name in names)
+    paths = tuple(f"/dev/mapper/{name}" for name in names)
     return LayoutFault(
         "device not visible", host,
         f"it does not see {join_first_names(names)}, which {other} sees; both see {shared_count} other LUNs",
         "what is on it cannot be started there after a failure of its server",
-        f"look at the host mapping of the array and at the zoning of {host}, then rescan", parts=paths,
+        f"look at the host mapping of the array and at the zoning of {host}, then rescan",
+        parts=tuple(f"{host}: {path}" for path in paths), devices=paths, hosts=(host,),
     )  # fmt: skip
 
 
@@ -93,5 +94,5 @@ def find_invisible_members(storage_by_host: Mapping[str, ObservedStorage]) -> It
                         f" {name}, which {host} runs; it does not see {missing}",
                         "after a failure of its server it starts there degraded, or not at all",
                         "look at the cables of the enclosure and at zoning, then rescan the host",
-                        parts=(f"{host}: {array.name}",),
+                        parts=(f"{host}: {array.name}",), devices=tuple(view.missing), hosts=(other,),
                     )  # fmt: skip

@@ -93,7 +93,7 @@ def _find_invisible_devices(
                     f"{' and '.join(blind)} {'does' if len(blind) == 1 else 'do'} not see its device, which"
                     f" {' and '.join(visible[label])} {'sees' if len(visible[label]) == 1 else 'see'}",
                     "it cannot be started there after a failure of its server",
-                    "look at zoning and mapping of the LUN, then rescan the hosts",
+                    "look at zoning and mapping of the LUN, then rescan the hosts", hosts=tuple(blind),
                 )  # fmt: skip
 
 
@@ -105,6 +105,7 @@ def _report_missing_members(label: str, host: str, view: MemberView) -> LayoutFa
         f" {view.host} runs; it does not see {missing}",
         "after a failure of its server it starts there degraded, or not at all",
         "look at the cables of the enclosure and at zoning, then rescan the host",
+        devices=tuple(view.missing), hosts=(host,),
     )  # fmt: skip
 
 

@@ -234,7 +234,7 @@ def find_written_faults(
                     "not as planned", observation.location,
                     f"{name}: {observation.observed}; planned is {observation.planned}",
                     observation.cost or comparison.cost, comparison.remedy,
-                    (comparison.attribute,) if comparison.attribute else (),
+                    (comparison.attribute,) if comparison.attribute else (), planned=observation.planned,
                 )  # fmt: skip
 
 

@@ -12,7 +12,8 @@ from sonde.design.checked_items import CheckedItem
 class LayoutFault:
     """One fault: `kind` for programs, its location, the problem, its cost and a remedy. `attributes` are those that it
     is about, by their names in observations, and `parts` the parts that have them; empty is its location.
-    `consequences` are further findings that follow from it."""
+    `consequences` are further findings that follow from it. `planned` is the planned value of its attributes, `devices`
+    are the devices that a line of fstab names or that `hosts` do not see."""
 
     kind: str
     location: str
@@ -22,6 +23,9 @@ class LayoutFault:
     attributes: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
     consequences: tuple[str, ...] = ()
+    planned: str = ""
+    devices: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
 
     def covers(self, part_name: str, attribute_name: str) -> bool:
         """Whether the fault is about an attribute of a part."""

@@ -253,7 +253,10 @@ def _add_consequence(cause: LayoutFault, effect: LayoutFault) -> LayoutFault:
     if planned and is_same and _shares_attribute(cause, effect) and effect.kind == _NOT_AS_PLANNED:
         # the same attribute of the same parts: only the planned value is new
         suffix = planned[0] if "; planned " not in cause.problem else ""
-        return replace(cause, problem=cause.problem + suffix, consequences=(*cause.consequences, *effect.consequences))
+        return replace(
+            cause, problem=cause.problem + suffix, planned=cause.planned or effect.planned,
+            consequences=(*cause.consequences, *effect.consequences),
+        )  # fmt: skip
     text = f"{effect.location}: {effect.problem}"
     return replace(cause, consequences=(*cause.consequences, text, *effect.consequences))
 

@@ -75,17 +75,12 @@ def _covers(planned: LayoutFault, fault: LayoutFault, targets: Mapping[str, str]
         return planned.kind == "not as planned" and bool(set(fault.parts) & set(planned.parts))
     if planned.kind != _INVISIBLE or planned.location not in targets:
         return False
-    host = fault.location.partition(":")[0]
-    beginning = fault.problem.partition(" members of ")[0]
-    return planned.problem.startswith(beginning) or (
-        [f"{host}: {targets[planned.location]}"] == list(fault.parts) and host in planned.problem
-    )
+    is_same = fault.devices in (planned.devices, (targets[planned.location],))
+    return is_same and bool(fault.devices) and set(fault.hosts) <= set(planned.hosts)
 
 
 def _names_device(line: LayoutFault, fault: LayoutFault, targets: Mapping[str, str]) -> bool:
     """Whether a line of fstab on a host names a LUN that this host does not see."""
     host = line.location.partition(": ")[0]
-    path = targets.get(fault.location, "")
-    paths = [part.partition(": ")[2] for part in fault.parts if part.startswith(f"{host}: ")]
-    paths += [path] * (path != "" and host in fault.problem)
-    return any(f"fstab mounts {each}," in line.problem for each in paths)
+    paths = (*fault.devices, targets.get(fault.location, ""))
+    return host in fault.hosts and any(device in paths for device in line.devices)

@@ -42,11 +42,11 @@ def _list_settings(group: Sequence[LayoutFault]) -> list[str]:
 
 def _has_known_values(group: Sequence[LayoutFault]) -> bool:
     """Whether peers, another host or a plan show the values that were lost."""
-    return any(fault.kind in _COMPARISONS or "; planned is" in fault.problem for fault in group)
+    return any(fault.kind in _COMPARISONS or fault.planned for fault in group)
 
 
 def _has_planned_values(group: Sequence[LayoutFault]) -> bool:
-    return sum("; planned is" in fault.problem for fault in group) > 1
+    return sum(bool(fault.planned) for fault in group) > 1
 
 
 def _join_group(group: Sequence[LayoutFault]) -> LayoutFault:

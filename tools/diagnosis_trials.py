@@ -9,14 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
+from sonde.diagnose.cause_predictions import compute_cause_change
 from sonde.diagnose.description import CAUSE_FORMAT, CauseEffect, CauseFile
 from sonde.diagnose.diagnosis_model import DiagnosisModel
-from sonde.diagnose.experiment_plan import combine_reference_traits, combine_traits
 from sonde.diagnose.hypotheses import FAULT, NOTHING, UNEXPLAINED, Hypothesis
 from sonde.diagnose.machine_map import DiagnosedMachine, read_machine
 from sonde.diagnose.modeled_truth import ModeledTruth
 from sonde.diagnose.noise import NoiseModel
-from sonde.diagnose.predictions import compute_cause_change
 from sonde.diagnose.simulation import Simulator
 from sonde.diagnose.unknown_causes import MIN_SEPARATION, compute_separation, list_rate_phases
 from sonde.model.bundled_files import find_system_file
@@ -289,17 +288,12 @@ def _draw_strange_change(
             schema=CAUSE_FORMAT, id="strange", title="strange", category="fault", source="drawn", advice="",
             effects=tuple(effects),
         )  # fmt: skip
-        changes = np.array([[_compute_change(model, cause, name, phase) for name, phase in phases]])
+        changes = np.array(
+            [[compute_cause_change(cause, model.find_experiment(name).description, phase)[0] for name, phase in phases]]
+        )
         if all(compute_separation(changes, phases, item, model.noise)[0] >= MIN_SEPARATION for item in covered):
             return Trial(UNCOVERED, "traits", ModeledTruth(cause=cause, seed=noise_seed), ((UNEXPLAINED, ""),))
     return None
-
-
-def _compute_change(model: DiagnosisModel, cause: CauseFile, experiment_id: str, phase_id: str) -> float:
-    description = model.find_experiment(experiment_id).description
-    change = float(compute_cause_change(cause, combine_traits(description, phase_id))[0])
-    reference = combine_reference_traits(description, phase_id)
-    return change - (float(compute_cause_change(cause, reference)[0]) if reference is not None else 0.0)
 
 
 def _draw_left_out(

@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from sonde.diagnose.archive_evidence import EnvironmentEvidence
+from sonde.diagnose.cause_predictions import predict_cause
 from sonde.diagnose.contrast_predictions import predict_fault_in_contrast
 from sonde.diagnose.counter_evidence import CounterEvidence
 from sonde.diagnose.description import DEFAULT_TRAITS, CauseFile, DiagnosisExperiment
@@ -44,7 +45,6 @@ from sonde.diagnose.predictions import (
     count_strengths,
     fill_missing_measurements_as_healthy,
     interpolate_effects,
-    predict_cause,
     predict_healthy_machine,
     predict_messages,
 )

@@ -9,16 +9,16 @@ from math import sqrt
 
 import numpy as np
 
+from sonde.diagnose.cause_predictions import compute_cause_change
 from sonde.diagnose.client_settings import CHANGED_AS_CAUSE, CHANGED_BY_CHANCE, changes_setting
 from sonde.diagnose.description import CauseFile
-from sonde.diagnose.experiment_plan import ScaledExperiment, combine_reference_traits, combine_traits
+from sonde.diagnose.experiment_plan import ScaledExperiment
 from sonde.diagnose.hypotheses import FAULT_GRIDS, FaultGrid
 from sonde.diagnose.library import find_diagnosis_experiment
 from sonde.diagnose.likelihood import ExperimentResult
 from sonde.diagnose.measurements import RunMeasurement, compute_median_measurement, subtract_reference
 from sonde.diagnose.network_streams import compute_chance_of_observation, compute_stream_change, is_stream
 from sonde.diagnose.noise import NoiseModel
-from sonde.diagnose.predictions import compute_cause_change
 from sonde.diagnose.server_messages import (
     LOGGED_WITH_CAUSE,
     SIMULATED_WITH,
@@ -112,11 +112,7 @@ class ModeledTruth:
     def _compute_change(self, experiment: ScaledExperiment, phase: str) -> float:
         """The change that the cause makes to a phase; of a contrast its ratio."""
         assert self.cause is not None
-        description = experiment.description
-        change = compute_cause_change(self.cause, combine_traits(description, phase))
-        reference = combine_reference_traits(description, phase)
-        if reference is not None:
-            change = change - compute_cause_change(self.cause, reference)
+        change = compute_cause_change(self.cause, experiment.description, phase)
         return float(np.interp(self.strength, np.linspace(0, 1, len(change)), change))
 
     def _simulate_contrast(

@@ -2,21 +2,19 @@
 """Predictions of a hypothesis for an experiment: log ratios to the healthy machine, with the error of the prediction.
 
 Faults of the model are simulated at several strengths at one part of each symmetric group; strengths in between are
-interpolated. Causes outside the model state their prediction in their files.
+interpolated.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import log
 
 import numpy as np
 
 from sonde.diagnose.chance_effects import ChanceEffect, ValueAlternative, find_chance_effect
 from sonde.diagnose.client_settings import CHANGED_AS_CAUSE, CHANGED_BY_CHANCE, changes_setting
-from sonde.diagnose.description import CauseFile, DiagnosisExperiment
-from sonde.diagnose.experiment_plan import combine_reference_traits, combine_traits
+from sonde.diagnose.description import DiagnosisExperiment
 from sonde.diagnose.hypotheses import CAUSE, FAULT, Hypothesis
 from sonde.diagnose.machine_map import DiagnosedMachine
 from sonde.diagnose.measurements import NODES, RunMeasurement, subtract_reference
@@ -33,7 +31,7 @@ from sonde.stats.ranks import Floats
 
 # Strengths between two simulated ones, and strengths of a cause outside the model. Several results together have an
 # error of 3 %, so rates of neighboring strengths differ by 6 % (causes) to 8 % (faults): else no strength fits all.
-_INTERPOLATED_STRENGTHS, _CAUSE_STRENGTHS = 11, 25
+_INTERPOLATED_STRENGTHS, CAUSE_STRENGTHS = 11, 25
 STRENGTH_STEP = _INTERPOLATED_STRENGTHS + 1  # positions from one simulated strength to the next
 # Error of a simulated effect, and of one in a contrast, as a standard deviation of logarithms.
 MODEL_SD, CAUSE_SD, VECTOR_SD = 0.03, 0.1, 0.02
@@ -141,7 +139,7 @@ def count_strengths(hypothesis: Hypothesis) -> int:
     """Strengths of a hypothesis: its simulated ones and those in between."""
     if hypothesis.kind == FAULT:
         return (len(hypothesis.strength_grid.amounts) - 1) * STRENGTH_STEP + 1
-    return _CAUSE_STRENGTHS if hypothesis.kind == CAUSE else 1
+    return CAUSE_STRENGTHS if hypothesis.kind == CAUSE else 1
 
 
 def interpolate_amounts(hypothesis: Hypothesis) -> Floats:
@@ -157,32 +155,6 @@ def predict_healthy_machine(experiment: DiagnosisExperiment, vector_keys: Sequen
     zero, sd = np.zeros(1), np.full(1, MODEL_SD)
     vector = VectorPrediction(zero, zero, np.full(1, VECTOR_SD), np.full(1, VECTOR_SD))
     return Prediction({phase.id: (zero, sd) for phase in experiment.rate_phases}, dict.fromkeys(vector_keys, vector))
-
-
-def predict_cause(
-    cause: CauseFile, experiment: DiagnosisExperiment, vector_keys: Sequence[tuple[str, str]]
-) -> Prediction:
-    """The prediction that a cause states, at strengths from its largest to its smallest factor."""
-    rates: dict[str, tuple[Floats, Floats]] = {}
-    for phase in experiment.rate_phases:
-        traits = combine_traits(experiment, phase.id)
-        change = compute_cause_change(cause, traits)
-        effects = [cause.find_effect(traits)]
-        reference = combine_reference_traits(experiment, phase.id)
-        if reference is not None:
-            change = change - compute_cause_change(cause, reference)
-            effects.append(cause.find_effect(reference))
-        errors = [effect.spread or 0.0 for effect in effects if effect is not None] if np.any(change != 0) else []
-        rates[phase.id] = change, np.full(_CAUSE_STRENGTHS, max([MODEL_SD, *errors]))
-    zeros, sd = np.zeros(_CAUSE_STRENGTHS), np.full(_CAUSE_STRENGTHS, VECTOR_SD)
-    return Prediction(rates, dict.fromkeys(vector_keys, VectorPrediction(zeros, zeros, sd, sd)))
-
-
-def compute_cause_change(cause: CauseFile, traits: Mapping[str, str]) -> Floats:
-    """Returns the log factor on a measurement with these traits, for each strength."""
-    if (effect := cause.find_effect(traits)) is not None:
-        return np.linspace(log(effect.most or 1.0), log(effect.least or 1.0), _CAUSE_STRENGTHS)
-    return np.zeros(_CAUSE_STRENGTHS)
 
 
 def compute_simulated_effect(

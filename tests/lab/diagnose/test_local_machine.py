@@ -8,10 +8,12 @@ from collections.abc import Mapping
 from math import log
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from sonde.cli.main import main
-from sonde.diagnose.description import LOCAL, CauseFile
+from sonde.diagnose.cause_predictions import predict_cause
+from sonde.diagnose.description import LOCAL, CauseEffect, CauseFile
 from sonde.diagnose.diagnosis import rank_hypotheses
 from sonde.diagnose.diagnosis_session import DiagnosisSession
 from sonde.diagnose.diagnosis_state import DiagnosisState, read_diagnosis_state, write_diagnosis_state
@@ -24,6 +26,7 @@ from sonde.diagnose.likelihood import ExperimentResult
 from sonde.diagnose.machine_map import make_directory_machine, read_machine
 from sonde.diagnose.measurements import RunMeasurement, measure_scatter
 from sonde.diagnose.modeled_truth import ModeledTruth
+from sonde.diagnose.predictions import MODEL_SD
 from sonde.diagnose.second_cause import SECOND_CAUSE_STOP_RULE
 from sonde.diagnose.stated_machine import UnsimulatedMachine
 from sonde.diagnose.stated_results import parse_stated_result
@@ -117,6 +120,52 @@ def test_spread_of_an_effect_is_the_error_of_its_prediction(local_session: Diagn
     assert error[0] == pytest.approx(0.5)
     _, unaffected = local_session.model.predictions["processor-work"][index].rates["write"]
     assert unaffected[0] < 0.05
+
+
+def test_effect_without_a_change_on_average_has_a_spread() -> None:
+    effect = CauseEffect(traits={"op": "read"}, least=1.0, most=1.0, spread=0.4)
+    cause = CauseFile(schema="", id="c", title="", category="load", source="", advice="", effects=(effect,))
+    prediction = predict_cause(cause, find_diagnosis_experiment("streamed-file"), ())
+    mean, error = prediction.rates["read"]
+    assert not np.any(mean)
+    assert error == pytest.approx(0.4)
+    assert prediction.rates["write"][1] == pytest.approx(MODEL_SD)
+
+
+def test_effect_on_both_sides_of_a_contrast_cancels() -> None:
+    cause = next(item for item in PLANTED_CAUSES if item.id == "slow-device")
+    ratio = predict_cause(cause, find_diagnosis_experiment("previous-options"), ()).rates["ratio"]
+    assert not np.any(ratio[0])
+    assert ratio[1] == pytest.approx(MODEL_SD)
+
+
+def test_page_cache_limit_is_found_if_streamed_reads_gain(local_session: DiagnosisSession) -> None:
+    """Rates of a machine at rest whose page cache was limited to 76 MiB."""
+    session = start_session(local_session)
+    for experiment, rates in (
+        ("cached-file", {"write": -1.05, "read_warm": -1.63}),
+        ("cached-requests", {"read": -0.07}),
+        ("device-transfers", {"write": 0.01, "read": 0.06}),
+        ("local-names", {"create": -0.03, "remove": 0.0}),
+        ("streamed-file", {"write": -0.12, "read": 0.79}),
+    ):
+        session.add_result(ExperimentResult(experiment, (RunMeasurement(rates),)), "test")
+    assert rank_hypotheses(session.posterior)[0].hypothesis.id == "little-page-cache"
+
+
+def test_scattered_free_space_slows_large_writes_only(local_session: DiagnosisSession) -> None:
+    """Files that have their blocks, records in memory and single records are as fast as before."""
+    session = start_session(local_session)
+    for experiment, rates in (
+        ("cached-file", {"write": -0.02, "read_warm": 0.0}),
+        ("device-transfers", {"write": -0.9, "read": -0.3}),
+        ("durable-records", {"write": 0.05}),
+        ("local-names", {"create": -0.03, "remove": 0.0}),
+        ("random-requests", {"read": -0.05, "write": 0.0}),
+        ("streamed-file", {"write": -1.8, "read": -0.5}),
+    ):
+        session.add_result(ExperimentResult(experiment, (RunMeasurement(rates),)), "test")
+    assert rank_hypotheses(session.posterior)[0].hypothesis.id == "nearly-full"
 
 
 def test_experiment_of_another_machine_is_refused(local_session: DiagnosisSession) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from sonde.diagnose.chance_effects import ChanceEffect
 from sonde.diagnose.description import DiagnosisExperiment, MeasuredPhase
 from sonde.diagnose.hypotheses import Hypothesis
+from sonde.diagnose.lost_segments import loses_segments, make_stream_effect
 from sonde.diagnose.network_streams import compute_stream_change, is_stream
 from sonde.diagnose.predictions import (
     CAUSE_SD,
@@ -18,11 +20,6 @@ from sonde.diagnose.predictions import (
 )
 from sonde.stats.ranks import Floats
 
-# Mean and error of the log rate of a stream that loses segments. By the equation of RFC 5348, section 3.1, losses of
-# 0.5 % to 3 % leave between all and a thousandth of the rate of a fast network: it depends on the size of segments, the
-# round-trip time, and timeouts of 0.2 s.
-_LOST_SEGMENTS_MEAN, _LOST_SEGMENTS_SD = -3.0, 2.5
-
 
 def predict_fault_in_contrast(
     hypothesis: Hypothesis, experiment: DiagnosisExperiment, like: Prediction | None
@@ -33,23 +30,24 @@ def predict_fault_in_contrast(
     """
     strengths = count_strengths(hypothesis)
     rates: dict[str, tuple[Floats, Floats]] = {}
+    chance_rates: dict[str, ChanceEffect] = {}
     for phase in experiment.rate_phases:
         mean, sd = np.zeros(strengths), np.full(strengths, MODEL_SD)
         if set(phase.against or ()) & set(hypothesis.strength_grid.absent_with):
-            if (stream := _predict_stream(hypothesis, phase)) is not None:
+            if is_stream(phase) and loses_segments(hypothesis):
+                chance_rates[phase.id] = make_stream_effect(strengths, CAUSE_SD)
+                mean, sd = chance_rates[phase.id].mean, chance_rates[phase.id].sd
+            elif (stream := _predict_stream(hypothesis, phase)) is not None:
                 mean, sd = stream
             elif like is not None:
                 mean, sd = like.rates.get(phase.like.partition(".")[2], (mean, sd))
             sd = np.sqrt(sd**2 + CAUSE_SD**2)
         rates[phase.id] = mean, sd
-    return Prediction(rates)
+    return Prediction(rates, chance_rates=chance_rates)
 
 
 def _predict_stream(hypothesis: Hypothesis, phase: MeasuredPhase) -> tuple[Floats, Floats] | None:
     """Change of the rate of a stream, with its error; None for faults that change it as they change files."""
-    if is_stream(phase) and "retransmissions" in hypothesis.counters:
-        strengths = count_strengths(hypothesis)
-        return np.full(strengths, _LOST_SEGMENTS_MEAN), np.full(strengths, _LOST_SEGMENTS_SD)
     if not is_stream(phase) or "" in hypothesis.strength_grid.amounts:
         return None
     changes = [compute_stream_change(hypothesis.fault, str(amount)) for amount in interpolate_amounts(hypothesis)]

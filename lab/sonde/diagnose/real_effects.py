@@ -27,6 +27,7 @@ import numpy as np
 from sonde.diagnose.description import MeasuredPhase
 from sonde.diagnose.experiment_plan import ScaledExperiment
 from sonde.diagnose.hypotheses import Hypothesis
+from sonde.diagnose.lost_segments import delay_operations
 from sonde.diagnose.measurements import NODES, TARGET_MEDIANS
 from sonde.diagnose.predictions import (
     Prediction,
@@ -72,7 +73,9 @@ def list_real_effects(
     return [
         (log_share + some_share + spared_share, effect)
         for log_share, slowed in _list_effects_on_small_operations(hypothesis, prediction, experiment)
-        for some_share, delayed in _list_effects_on_some_requests(hypothesis, add_real_effect_error(slowed, effect_sd))
+        for some_share, delayed in _list_effects_on_some_requests(
+            hypothesis, add_real_effect_error(delay_operations(hypothesis, slowed, experiment), effect_sd)
+        )
         for spared_share, effect in list_partial_effects(delayed, healthy_prediction, experiment)
     ]
 
@@ -90,7 +93,8 @@ def predict_slowest_real_effect(
         key: replace(item, peer_offset=offsets.get(key[0], 0) if key[1] == NODES and slowest is not prediction else 0)
         for key, item in slowest.vectors.items()
     }
-    return add_real_effect_error(replace(slowest, vectors=vectors), effect_sd)
+    slowest = delay_operations(hypothesis, replace(slowest, vectors=vectors), experiment)
+    return add_real_effect_error(slowest, effect_sd)
 
 
 def _list_effects_on_small_operations(

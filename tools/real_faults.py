@@ -13,13 +13,13 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
+from free_space import scatter_free_space
 from real_trials import RealFault
 
 _CONTROL_GROUPS_ROOT = Path("/sys/fs/cgroup")
 _GROUP_NAME = "sonde-real-faults"
-_IMAGE_BYTES, _UNMOUNT_TRIES = 8 << 30, 20
-# Files that fill the file system; some of them are removed, so that free space is scattered.
-_FILLER_BYTES = 128 << 10
+_IMAGE_BYTES, _WRITTEN_BYTES, _UNMOUNT_TRIES = 8 << 30, 8 << 20, 20
+_FREE_PERCENT, _BLOCK_BYTES = 6, 4096
 _SPIN_PROGRAM = "while True: pass"
 _LOAD_PROGRAM = """
 import mmap, os, sys
@@ -72,15 +72,21 @@ class LoopFileSystem:
 
 
 @contextmanager
-def open_loop_file_system(folder: Path) -> Iterator[LoopFileSystem]:
-    """Makes a file system in an image below `folder`, and removes mount, device and image afterwards."""
+def open_loop_file_system(folder: Path, image_bytes: int = _IMAGE_BYTES) -> Iterator[LoopFileSystem]:
+    """Makes a file system in an image below `folder`, and removes mount, device and image afterwards.
+
+    The image is written, not only allocated, so a block that is used for the first time is as fast as any other.
+    """
     image, directory = folder / "image", folder / "mount"
     directory.mkdir()
     with image.open("wb") as file:
-        os.posix_fallocate(file.fileno(), 0, _IMAGE_BYTES)
+        for _ in range(image_bytes // _WRITTEN_BYTES):
+            file.write(bytes(_WRITTEN_BYTES))
+        os.fsync(file.fileno())
     device = _run_command("losetup", "--find", "--show", "--direct-io=on", str(image))
     try:
-        _run_command("mkfs.ext4", "-q", "-m", "0", "-E", "lazy_itable_init=0,lazy_journal_init=0", device)
+        options = "nodiscard,lazy_itable_init=0,lazy_journal_init=0"
+        _run_command("mkfs.ext4", "-q", "-m", "0", "-E", options, device)
         _run_command("mount", device, str(directory))
         try:
             yield LoopFileSystem(device, directory)
@@ -157,29 +163,6 @@ def _plant_load(system: LoopFileSystem, program_count: int) -> Iterator[None]:
 
 
 @contextmanager
-def _plant_full(system: LoopFileSystem, free_percent: int) -> Iterator[None]:
-    """Fills the file system with small files, and removes some of them here and there."""
-    folder = system.directory / "filler"
-    folder.mkdir()
-    try:
-        number = 0
-        try:
-            while True:
-                with (folder / str(number)).open("wb") as file:
-                    os.posix_fallocate(file.fileno(), 0, _FILLER_BYTES)
-                number += 1
-        except OSError:
-            (folder / str(number)).unlink(missing_ok=True)
-        for position in range(number):
-            if position * free_percent % 100 < free_percent:
-                (folder / str(position)).unlink()
-        _run_command("sync", "--file-system", str(folder))
-        yield
-    finally:
-        _run_command("rm", "-r", str(folder))
-
-
-@contextmanager
 def _plant_synchronous_mount(system: LoopFileSystem) -> Iterator[None]:
     _run_command("mount", "-o", "remount,sync", str(system.directory))
     try:
@@ -222,6 +205,11 @@ REAL_FAULTS: tuple[RealFault[LoopFileSystem], ...] = (
     RealFault("processors limited", ("slow-processors",), _limit_processors, *(20, 50, "% of one processor")),
     RealFault("mounted with sync", ("synchronous-mount",), lambda system, _: _plant_synchronous_mount(system)),
     RealFault("other programs write to the device", ("shared-device",), _plant_load, *(2, 5, "programs")),
-    RealFault("free space scattered", ("nearly-full",), _plant_full, *(5, 9, "% free")),
+    RealFault(
+        "free space scattered",
+        ("nearly-full",),
+        lambda system, blocks: scatter_free_space(system.directory, blocks * _BLOCK_BYTES, _FREE_PERCENT),
+        *(2, 16, "blocks of 4 KiB in each free piece"),
+    ),
     RealFault("healthy", ("nothing",), lambda *_: nullcontext()),
 )

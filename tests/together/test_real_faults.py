@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
-from real_faults import find_missing_need  # noqa: E402
+from free_space import scatter_free_space  # noqa: E402
+from real_faults import find_missing_need, open_loop_file_system  # noqa: E402
 
 TOOL = ROOT / "tools" / "diagnosis_real_faults.py"
 
@@ -33,8 +35,25 @@ def test_tool_needs_no_modules_of_storage_servers() -> None:
     assert "--rounds" in outcome.stdout
 
 
+def test_free_space_is_in_pieces_that_new_files_are_made_of(tmp_path: Path) -> None:
+    if missing := find_missing_need():
+        pytest.skip(missing)
+    with open_loop_file_system(tmp_path, image_bytes=64 << 20) as system:
+        with scatter_free_space(system.directory, piece_bytes=16 << 10, free_percent=10):
+            space = os.statvfs(system.directory)
+            assert 0.08 < space.f_bavail / space.f_blocks < 0.12
+            file = system.directory / "new"
+            file.write_bytes(bytes(4 << 20))
+            os.sync()
+            listing = subprocess.run(["filefrag", str(file)], capture_output=True, text=True, check=True).stdout
+            assert int(listing.rpartition(": ")[2].split()[0]) >= 128, "most of 256 pieces"
+            file.unlink()
+        assert list(system.directory.iterdir()) == [system.directory / "lost+found"]
+    assert list_leftovers() == []
+
+
 @pytest.mark.nightly
-@pytest.mark.parametrize("fault", ["no read-ahead", "bytes of the device", "page cache limited"])
+@pytest.mark.parametrize("fault", ["no read-ahead", "bytes of the device", "page cache limited", "free space"])
 def test_real_fault_is_diagnosed_and_removed(tmp_path: Path, fault: str) -> None:
     if missing := find_missing_need():
         pytest.skip(missing)

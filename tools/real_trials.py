@@ -21,7 +21,11 @@ from machine_idleness import measure_idleness
 from real_streams import Stream, find_changed_stream
 from sonde.diagnose.diagnosis import DiagnosisStopRule, is_probable_enough, rank_hypotheses
 from sonde.diagnose.diagnosis_session import DiagnosisSession
+from sonde.diagnose.hypotheses import NOTHING
 from sonde.diagnose.library import find_diagnosis_experiment
+from sonde.diagnose.likelihood import ExperimentResult
+from sonde.diagnose.noise import PART_OUTLIER_FACTOR, NoiseModel
+from sonde.diagnose.predictions import VISIBLE_SDS
 from sonde.diagnose.stated_machine import UnsimulatedMachine
 from sonde.diagnose.stated_results import parse_stated_result
 
@@ -104,6 +108,9 @@ class RealMachine(ABC, Generic[Storage]):
             "probability": round(first.probability, 4),
             "is_right": (first.hypothesis.fault or first.hypothesis.id) in fault.answers and part in ("", first.part),
             "is_decided": is_probable_enough(first, _STOP_RULE),
+            # A strength that costs nothing is no cause, so the answer to it is neither right nor wrong.
+            "counts": NOTHING in fault.answers
+            or any(has_visible_effect(item, session.state.noise) for item in session.state.experiment_results),
             "second": second.hypothesis.id,
             "experiments": [
                 {
@@ -120,6 +127,24 @@ class RealMachine(ABC, Generic[Storage]):
             "counters": dict(session.state.counters.observed),
             "changed_facts": list(session.state.environment.changed),
         }
+
+
+def has_visible_effect(result: ExperimentResult, noise: NoiseModel) -> bool:
+    """Whether a rate or part changed by two standard deviations, those of one run and of the reference
+    together, as with each cause of a complaint."""
+    rates = [
+        abs(value) / math.hypot(noise.run_sd, result.scatter.get(phase, 0.0))
+        for run in result.runs
+        for phase, value in run.rates.items()
+    ]
+    part_sd = PART_OUTLIER_FACTOR * noise.part_sd
+    parts = [
+        abs(value) / math.hypot(part_sd, result.part_scatter.get(key, 0.0))
+        for run in result.runs
+        for key, values in run.vectors.items()
+        for value in values.values()
+    ]
+    return max([*rates, *parts], default=0.0) >= VISIBLE_SDS
 
 
 def _add_streams(session: DiagnosisSession, streams: Sequence[Stream], healthy_streams: Sequence[Stream]) -> None:
@@ -150,32 +175,44 @@ def run_trials(
     end = time.monotonic() + 60 * options.minutes
     numbers = random.Random(options.seed)
     outcomes: list[dict[str, Any]] = []
-    for fault in options.rounds * [item for item in faults if options.only in item.name]:
-        if time.monotonic() > end:
-            break
-        machine.measure_baseline()
-        outcome = machine.diagnose(fault, numbers)
-        outcomes.append(outcome)
-        verdict = "right" if outcome["is_right"] else "wrong"
-        planted = " ".join(filter(None, (fault.name, outcome["planted_part"], outcome["strength"])))
-        answer = f"{outcome['answer']} {outcome['part']}".strip()
-        print(f"{planted} -> {answer} ({verdict}); {outcome['idleness']}", file=sys.stderr, flush=True)
-        if options.out:
-            with options.out.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(outcome) + "\n")
-    if outcomes:
-        print(format_shares(outcomes))
+    try:
+        for fault in options.rounds * [item for item in faults if options.only in item.name]:
+            if time.monotonic() > end:
+                break
+            try:
+                machine.measure_baseline()
+                outcome = machine.diagnose(fault, numbers)
+            except RuntimeError as error:
+                print(f"{fault.name}: no result, {error}", file=sys.stderr, flush=True)
+                continue
+            outcomes.append(outcome)
+            print(_describe_outcome(outcome), file=sys.stderr, flush=True)
+            if options.out:
+                with options.out.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(outcome) + "\n")
+    finally:
+        if outcomes:
+            print(format_shares(outcomes), flush=True)
+
+
+def _describe_outcome(outcome: dict[str, Any]) -> str:
+    verdict = ("right" if outcome["is_right"] else "wrong") if outcome["counts"] else "no effect"
+    planted = " ".join(filter(None, (outcome["planted"], outcome["planted_part"], outcome["strength"])))
+    answer = f"{outcome['answer']} {outcome['part']}".strip()
+    return f"{planted} -> {answer} ({verdict}); {outcome['idleness']}"
 
 
 def format_shares(trial_outcomes: Sequence[dict[str, Any]]) -> str:
     """Returns a table of right answers by fault."""
-    lines = ["| planted | trials | right | decided | taken for |", "|---|--:|--:|--:|---|"]
+    lines = ["| planted | trials | right | decided | without effect | taken for |", "|---|--:|--:|--:|--:|---|"]
+    counted = [item for item in trial_outcomes if item["counts"]]
     for name in dict.fromkeys(item["planted"] for item in trial_outcomes):
-        rows = [item for item in trial_outcomes if item["planted"] == name]
+        rows = [item for item in counted if item["planted"] == name]
         wrong = Counter(item["answer"] for item in rows if not item["is_right"])
         answers = ", ".join(f"{answer} ({count})" for answer, count in wrong.items())
         right, decided = (sum(item[key] for item in rows) for key in ("is_right", "is_decided"))
-        lines.append(f"| {name} | {len(rows)} | {right} | {decided} | {answers} |")
-    right = sum(item["is_right"] for item in trial_outcomes)
-    lines.append(f"| all | {len(trial_outcomes)} | {right} ({right / len(trial_outcomes):.0%}) | | |")
+        invisible = sum(item["planted"] == name for item in trial_outcomes) - len(rows)
+        lines.append(f"| {name} | {len(rows)} | {right} | {decided} | {invisible} | {answers} |")
+    right, count = sum(item["is_right"] for item in counted), len(counted)
+    lines.append(f"| all | {count} | {right} ({right / max(1, count):.0%}) | | {len(trial_outcomes) - count} | |")
     return "\n".join(lines)

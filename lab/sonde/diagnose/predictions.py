@@ -41,7 +41,7 @@ RELATIVE_SD = 0.08
 # predict. A smooth effect deviates by a quarter at half of the distance, an effect with a bend by up to a half.
 _INTERPOLATION_ERROR_SHARE = 0.5
 # A cause of a complaint changes some rate by at least this many standard deviations of one run.
-_VISIBLE_SDS = 2.0
+VISIBLE_SDS = 2.0
 
 
 # Spreads between the parts that a fault is not at come from one or few simulated runs and include the error of their
@@ -116,7 +116,7 @@ class Prediction:
         changes = [np.abs(mean) / noise_model.run_sd for mean, _ in self.rates.values()]
         part_sd = noise_model.part_sd * PART_OUTLIER_FACTOR
         changes += [np.abs(item.inside - item.outside) / part_sd for item in self.vectors.values()]
-        return np.asarray(np.max(changes, axis=0) >= _VISIBLE_SDS, dtype=float) if changes else np.zeros(1)
+        return np.asarray(np.max(changes, axis=0) >= VISIBLE_SDS, dtype=float) if changes else np.zeros(1)
 
 
 @dataclass(frozen=True)

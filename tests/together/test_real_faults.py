@@ -35,7 +35,7 @@ def test_tool_needs_no_modules_of_storage_servers() -> None:
     assert "--rounds" in outcome.stdout
 
 
-def test_free_space_is_in_pieces_that_new_files_are_made_of(tmp_path: Path) -> None:
+def test_scattered_free_space_splits_new_files(tmp_path: Path) -> None:
     if missing := find_missing_need():
         pytest.skip(missing)
     with open_loop_file_system(tmp_path, image_bytes=64 << 20) as system:

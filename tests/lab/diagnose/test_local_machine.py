@@ -139,7 +139,7 @@ def test_effect_on_both_sides_of_a_contrast_cancels() -> None:
     assert ratio[1] == pytest.approx(MODEL_SD)
 
 
-def test_page_cache_limit_is_found_if_streamed_reads_gain(local_session: DiagnosisSession) -> None:
+def test_streamed_reads_may_gain_by_a_page_cache_limit(local_session: DiagnosisSession) -> None:
     """Rates of a machine at rest whose page cache was limited to 76 MiB."""
     session = start_session(local_session)
     for experiment, rates in (

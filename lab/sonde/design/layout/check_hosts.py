@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from sonde.design.checked_items import CheckedItem, split_faults_and_comparisons
 from sonde.design.layout.check import check_layout
+from sonde.design.layout.check_host_arrays import find_array_differences, join_array_differences
 from sonde.design.layout.check_host_pairs import compare_hosts
 from sonde.design.layout.check_map_names import correct_map_names
 from sonde.design.layout.check_partner_storage import exclude_storage_of_partners
@@ -44,8 +45,8 @@ def check_hosts(
         host: check_layout(storage, planned_layout, (), mount_points, written, shared, written_by_plan)
         for host, storage in storage_by_host.items()
     }
-    shared_keys = {(each.kind, each.location) for each in shared if isinstance(each, LayoutFault)}
-    versions: dict[tuple[str, str], list[LayoutFault]] = {}
+    shared_keys = {_make_key(each) for each in shared if isinstance(each, LayoutFault)}
+    versions: dict[tuple[object, ...], list[LayoutFault]] = {}
     results: list[LayoutFault | CheckedItem] = []
     own_faults: list[LayoutFault] = []
     reported = {(host, attribute) for host, verdict in verdicts.items() for fault in verdict.faults
@@ -56,8 +57,8 @@ def check_hosts(
     arrays = find_shared_arrays(storage_by_host)
     for host, verdict in verdicts.items():
         for fault in verdict.faults:
-            if (fault.kind, fault.location) in shared_keys:
-                versions.setdefault((fault.kind, fault.location), []).append(fault)
+            if _make_key(fault) in shared_keys:
+                versions.setdefault(_make_key(fault), []).append(fault)
             else:
                 own_faults.append(_add_host_to_fault(host, fault))
         results += [item if item in shared else replace(item, location=f"{host}: {item.location}")
@@ -75,12 +76,19 @@ def check_hosts(
     key=_count_explanations) for faults in versions.values() if len(faults) == len(storage_by_host)),
                *explain_shared_arrays(arrays, join_faults_of_shared_drives(
                    storage_by_host, list(_join_hosts(own_faults)))), *results]  # fmt: skip
-    all_faults, all_items = split_faults_and_comparisons(results)
+    differences, items = split_faults_and_comparisons(find_array_differences(storage_by_host))
+    all_faults, all_items = split_faults_and_comparisons([*results, *items])
+    all_faults = join_array_differences(storage_by_host, all_faults, differences)
     planned_targets = list_planned_targets(group_by_command(written).values())
     all_faults = tuple(join_faults_of_shared_luns(join_faults_of_targets(all_faults), planned_targets))
     unknown = [f"{host}: {text}" for host, verdict in verdicts.items() for text in verdict.unknown]
     not_compared = list_not_compared(written, {item.subject for item in all_items}, targets)
     return LayoutCheck(all_faults, tuple(dict.fromkeys(unknown)), all_items, not_compared)
+
+
+def _make_key(fault: LayoutFault) -> tuple[object, ...]:
+    """What a fault of the targets has in common on all hosts, of which one may add planned values."""
+    return fault.kind, fault.location, fault.attributes
 
 
 def _join_settings(results: Iterable[LayoutFault | CheckedItem]) -> list[LayoutFault | CheckedItem]:

@@ -39,10 +39,13 @@ _INDIVIDUAL_ATTRIBUTE_PATTERN = re.compile(
     r"|failed_devices|%rd|avg \w+|maxor|nor|wait|sz/GBs"  # the second and later ones are counters of pm
 )
 _LOCAL_KINDS = ("xfs", "ext4")
+_TARGET_PATTERN = re.compile(r"(\w+[-:=](?:OST|MDT))[0-9a-f]{4}")
 _MADE_WITH = ("isize", "sector", "crc", "finobt", "sparse", "inode_bytes", "flex_groups", "log-version", "ftype")
 _QUEUE_SETTINGS = frozenset(
     {"write_cache", "scheduler", "read_ahead_kb", "nr_requests", "max_sectors_kb", "queue_depth"}
 )
+# Attributes that follow from the chunk of an array.
+_OF_THE_UNIT = frozenset({"width", "read_ahead_kb", "minimum_io_size", "optimal_io_size"})
 # Names of attributes for people; without an entry the name itself.
 _TITLES = {
     "timeout": "timeout of commands", "unit": "chunk", "data_start": "start of data", "extent_bytes": "extent size",
@@ -90,19 +93,27 @@ def find_attribute_differences(
     """All attributes in which a part differs from its peers, each once. `targets` are the targets of Lustre to compare.
     Parts with different `planned_values` (by part and attribute) of an attribute are no peers in it."""
     yield from find_foreign_paths(observed_storage)
+    yield from find_group_differences([*_list_groups(observed_storage), *group_targets(targets)], planned_values or {})
+
+
+def find_group_differences(
+    groups: Iterable[PeerGroup], planned_values: Mapping[tuple[str, str], str]
+) -> Iterator[LayoutFault | CheckedItem]:
+    """All attributes in which a part of a group differs from the others, each once."""
     reported: set[tuple[str, str]] = set()
-    for group in [*_list_groups(observed_storage), *group_targets(targets)]:
+    for group in groups:
         names = dict.fromkeys(attribute for values in group.peers.values() for attribute in values)
-        for attribute in names:
+        for attribute in sorted(names, key=lambda name: name in _OF_THE_UNIT):
             values = {part: peer[attribute] for part, peer in group.peers.items() if attribute in peer}
             if len(values) < (2 if group.is_strict else _MIN_PEERS):
                 continue
             yield CheckedItem(f"{_TITLES.get(attribute, attribute)} of {group.parts}", group.location or group.parts)
-            differences = (difference for peers in _split_by_plan(group, attribute, values, planned_values or {})
+            differences = (difference for peers in _split_by_plan(group, attribute, values, planned_values)
                            for difference in _describe_differences(group, attribute, peers))  # fmt: skip
             for parts, problem in differences:
                 part = parts[0]
-                if (part, attribute) not in reported:
+                follows = attribute in _OF_THE_UNIT and (part, "unit") in reported
+                if (part, attribute) not in reported and not follows:
                     reported.add((part, attribute))
                     cost = ATTRIBUTE_COSTS.get(attribute, _DEFAULT_COST.format(parts=group.parts))
                     yield LayoutFault(
@@ -203,7 +214,7 @@ def _list_groups(observed_storage: ObservedStorage) -> Iterator[PeerGroup]:
     yield from _group_physical_volumes(observed_storage)
     members = [name for disk in disks if disk.kind == "md" for name in disk.members]
     yield from _group_by_technology(observed_storage, "drives of all arrays", members, "")
-    yield from _group_arrays(observed_storage, disks)
+    yield from group_arrays(observed_storage)
     yield from _group_maps(observed_storage, disks)
     yield from _group_numbered_mounts(observed_storage.file_systems)
     yield from _group_single_drives(observed_storage)
@@ -285,10 +296,11 @@ def _group_physical_volumes(observed_storage: ObservedStorage) -> Iterator[PeerG
         yield PeerGroup(f"physical volumes of {group}", peers, True, group)
 
 
-def _group_arrays(observed_storage: ObservedStorage, disks: Sequence[ObservedDisk]) -> Iterator[PeerGroup]:
-    """Arrays of one level and number of drives on drives of one technology and size."""
+def group_arrays(observed_storage: ObservedStorage) -> Iterator[PeerGroup]:
+    """Arrays of one level and number of drives on drives of one technology and size. Two that hold parts of one role,
+    as two targets of one file system, must agree."""
     groups: dict[tuple[str, object], dict[str, dict[str, str]]] = {}
-    for disk in disks:
+    for disk in observed_storage.disks.values():
         if disk.kind != "md" or disk.level in ("", "linear", "raid1"):
             continue
         drives = [observed_storage.disks[name] for member in disk.members
@@ -303,8 +315,17 @@ def _group_arrays(observed_storage: ObservedStorage, disks: Sequence[ObservedDis
         if position.startswith("/"):
             attributes["bitmap_position"] = "a file"  # each array has its own
         groups.setdefault(key, {})[disk.name] = attributes
-    for (level, _), peers in groups.items():
-        yield PeerGroup(f"arrays of {level}", peers, False)
+    for (level, key), peers in groups.items():
+        roles = {_read_role(observed_storage.disks[name]) for name in peers}
+        yield PeerGroup(f"arrays of {level}", peers, len(peers) == 2 and len(roles) == 1 and roles != {""}, key=key)
+
+
+def _read_role(disk: ObservedDisk) -> str:
+    """The label of a target, or the mount point, with * for its number; "" where there is none."""
+    label, mount_point = disk.settings.get("fs_label", ""), disk.settings.get("mountpoint", "")
+    if match := _TARGET_PATTERN.fullmatch(label):
+        return f"{match[1]}*"
+    return re.sub(r"\d+", "*", mount_point) if re.search(r"\d", mount_point) else ""
 
 
 def _group_maps(observed_storage: ObservedStorage, disks: Sequence[ObservedDisk]) -> Iterator[PeerGroup]:

@@ -165,6 +165,9 @@ RULES: Sequence[CauseRule] = (
     CauseRule("thin pool failed", _ANY, "thin pool almost full", _ANY),
     CauseRule("no checksums", _ANY, "small inodes", _ANY),
     CauseRule("mount option", frozenset({"norecovery", "noload"}), "mounted read-only", _ANY),
+    CauseRule(
+        _DIFFERS_FROM_PEERS, frozenset({"unit"}), _DIFFERS_FROM_PEERS, frozenset({"unit", "width"}), is_above=True
+    ),
     CauseRule("mounted read-only", _ANY, _DIFFERS_FROM_PEERS, _OPTIONS_OF_PEERS),
     CauseRule("mount option", _ANY, _DIFFERS_FROM_PEERS, _OPTIONS_OF_PEERS),
     CauseRule("fstab differs from the mount", _ANY, _DIFFERS_FROM_PEERS, frozenset({"mount option of access times"})),

@@ -30,6 +30,7 @@ class PeerGroup:
     peers: Mapping[str, Mapping[str, str]]
     is_strict: bool
     location: str = ""  # of the comparison; empty is each part itself
+    key: object = None  # what parts of other hosts must have in common with these to be their peers
 
 
 def group_targets(file_systems: Sequence[ObservedFileSystem]) -> Iterator[PeerGroup]:

@@ -206,7 +206,28 @@ RULES: Sequence[AttributeRule] = (
         "mdadm --grow --bitmap=none, then --bitmap=internal --bitmap-chunk=64M",
     ),
     AttributeRule(
-        "lvm", "state", "[sSI]", "suspended volume", "it is suspended: attribute {value} of lvs",
+        "lvm", "state", "[IS]", "invalid snapshot", "the snapshot is invalid: attribute {value} of lvs",
+        "what it preserved is lost: its space was used up",
+        "lvremove it, and give the next one more space (lvcreate -s -L)",
+    ),
+    AttributeRule(
+        "lvm", "state", "[mM]", "merge of a snapshot failed",
+        "the merge of its snapshot failed: attribute {value} of lvs",
+        "the volume is neither that of today nor that of the snapshot",
+        "look at the log of the kernel, then at the snapshot",
+    ),
+    AttributeRule(
+        "lvm", "state", "[cC]", "thin pool needs a check",
+        "its thin pool has errors in its metadata: attribute {value} of lvs",
+        "its volumes are read-only, or do not start after a restart",
+        "unmount its volumes, deactivate them, then lvconvert --repair the pool",
+    ),
+    AttributeRule(
+        "lvm", "health", "E", "write cache failed", "its write cache had errors: attribute E of lvs",
+        "what the cache holds is not on the drives below", "look at the drive of the cache before anything else",
+    ),
+    AttributeRule(
+        "lvm", "state", "s", "suspended volume", "it is suspended: attribute {value} of lvs",
         "every request waits until it is resumed", "dmsetup resume, after a look at what suspended it",
     ),
     AttributeRule(

@@ -78,9 +78,12 @@ def check_hosts(
                    storage_by_host, list(_join_hosts(own_faults)))), *results]  # fmt: skip
     differences, items = split_faults_and_comparisons(find_array_differences(storage_by_host))
     all_faults, all_items = split_faults_and_comparisons([*results, *items])
-    all_faults = join_array_differences(storage_by_host, all_faults, differences)
     planned_targets = list_planned_targets(group_by_command(written).values())
-    all_faults = tuple(join_faults_of_shared_luns(join_faults_of_targets(all_faults), planned_targets))
+    all_faults = tuple(
+        join_faults_of_shared_luns(
+            join_faults_of_targets(join_array_differences(storage_by_host, all_faults, differences)), planned_targets
+        )
+    )
     unknown = [f"{host}: {text}" for host, verdict in verdicts.items() for text in verdict.unknown]
     not_compared = list_not_compared(written, {item.subject for item in all_items}, targets)
     return LayoutCheck(all_faults, tuple(dict.fromkeys(unknown)), all_items, not_compared)

@@ -133,16 +133,19 @@ def _check_mounted_stripe(file_system: ObservedFileSystem) -> Iterator[LayoutFau
         sizes = [("sunit", _SECTOR, file_system.unit), ("swidth", _SECTOR, file_system.width)]
     else:
         sizes = [("stripe", file_system.block or 0, file_system.width)]
-    for name, step, stored_size in sizes:
-        value = read_mount_option_number(file_system, name)
-        if value is not None and stored_size and step and value * step != stored_size:
-            yield LayoutFault(
-                "mount option", file_system.location,
-                f"it is mounted with {name}={value}, a stripe of {format_bytes(value * step)}; it was made with"
-                f" {format_bytes(stored_size)}",
-                "allocations do not begin at stripes",
-                f"mount it without {name}=, or with {name}={stored_size // step}", ("stripe",),
-            )  # fmt: skip
+    wrong = [(name, value, value * step, stored_size, step) for name, step, stored_size in sizes
+             if (value := read_mount_option_number(file_system, name)) is not None
+             and stored_size and step and value * step != stored_size]  # fmt: skip
+    if wrong:
+        options = ",".join(f"{name}={value}" for name, value, *_ in wrong)
+        stored_options = ",".join(f"{name}={stored_size // step}" for name, _, _, stored_size, step in wrong)
+        yield LayoutFault(
+            "mount option", file_system.location,
+            f"it is mounted with {options}, a stripe of {' and '.join(format_bytes(size) for _, _, size, *_ in wrong)};"
+            f" it was made with {' and '.join(format_bytes(stored_size) for *_, stored_size, _ in wrong)}",
+            "allocations do not begin at stripes",
+            f"mount it without {' and '.join(f'{name}=' for name, *_ in wrong)}, or with {stored_options}", ("stripe",),
+        )  # fmt: skip
 
 
 def _check_stop(file_system: ObservedFileSystem) -> Iterator[LayoutFault]:

@@ -27,7 +27,7 @@ _INDIVIDUAL_ATTRIBUTE_PATTERN = re.compile(
     r"|partlabel|hctl|model|rev|vendor|product"
     r"|rotational|size|slots|spare_devices|spares|failed|degraded|sync_action|sync_completed|sync_speed|mismatch_cnt"
     r"|reshape_position|resync_start|array_state|devices|raid_disks|level|used_bytes|superblock_version|array_size"
-    r"|volume_group|volume_type|origin|data_percent|twice|mapper_targets|group_of_pv|volume_bytes|device_bytes|bad_blocks|map_size|dev"
+    r"|volume_group|volume_type|origin|data_percent|metadata_percent|copy_percent|pool|lvm_kernel_name|twice|mapper_targets|group_of_pv|volume_bytes|device_bytes|bad_blocks|map_size|dev"
     r"|access_state|preferred_path|device_b\w+|\w+_busy|inflight|stat|cntlid|address|firmware_rev|numa_node|nsid|nguid"
     r"|eui|\w+nqn|hostid|local_cpu\w*|sync_m\w+|new_dev|reshape_direction|io_poll_delay|queue_count|sqsize"
     r"|health|smart_\w+|used_percent|mapper_unit|write_mostly|failfast|io\w+_cnt|evt_media_change|modalias|uevent|type|scsi_level|inquiry|sas_\w+|vpd_pg\w+"
@@ -315,9 +315,10 @@ def group_arrays(observed_storage: ObservedStorage) -> Iterator[PeerGroup]:
         if position.startswith("/"):
             attributes["bitmap_position"] = "a file"  # each array has its own
         groups.setdefault(key, {})[disk.name] = attributes
-    for (level, key), peers in groups.items():
+    for role_key, peers in groups.items():
         roles = {_read_role(observed_storage.disks[name]) for name in peers}
-        yield PeerGroup(f"arrays of {level}", peers, len(peers) == 2 and len(roles) == 1 and roles != {""}, key=key)
+        is_strict = len(peers) == 2 and len(roles) == 1 and roles != {""}
+        yield PeerGroup(f"arrays of {role_key[0]}", peers, is_strict, key=role_key)
 
 
 def _read_role(disk: ObservedDisk) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds drives that pools and mdadm.conf name as the kernel does, which may be another drive after a start."""
+"""Finds drives that pools, mdadm.conf and LVM name as the kernel does, which may be another drive after a start."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from sonde.design.layout.live.observations import ObservedFileSystem, ObservedSt
 
 
 def find_unstable_names(observed_storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
-    """All devices of pools and mdadm.conf with names that may change."""
+    """All devices of pools, mdadm.conf and LVM with names that may change."""
     for pool in observed_storage.file_systems:
         yield from _check_pool_names(observed_storage, pool)
     yield from _check_mdadm_conf(observed_storage)
+    yield from _check_lvm_names(observed_storage)
 
 
 def _check_pool_names(
@@ -70,4 +71,22 @@ def _check_mdadm_conf(observed_storage: ObservedStorage) -> Iterator[LayoutFault
             " drives, and the arrays lack members or do not run",
             "write DEVICE partitions, or remove the line, and make the initramfs again", ("configured_devices",),
             tuple(array.name for array in arrays),
+        )  # fmt: skip
+
+
+def _check_lvm_names(observed_storage: ObservedStorage) -> Iterator[LayoutFault]:
+    """Devices that LVM looks at by a name of the kernel."""
+    names_by_place: dict[str, list[str]] = {}
+    for disk in observed_storage.disks.values():
+        if config_file := disk.settings.get("lvm_kernel_name", ""):
+            names_by_place.setdefault(config_file, []).append(disk.name)
+    for config_file, names in names_by_place.items():
+        yield LayoutFault(
+            "unstable names for LVM", join_first_names(names),
+            f"{config_file} names {join_first_names([f'/dev/{name}' for name in names])} as the kernel does",
+            "the kernel gives these names in the order in which it finds devices: after a start LVM may not see its"
+            " physical volumes, or takes a path for a map",
+            "lvmdevices --delpvid and --adddev again where the device has a WWID" if "system.devices" in config_file
+            else "write names of /dev/disk/by-id or /dev/mapper into the filter, and make the initramfs again",
+            ("lvm_kernel_name",), tuple(names),
         )  # fmt: skip

@@ -162,18 +162,19 @@ def _check_snapshots(observed_storage: ObservedStorage, disk: ObservedDisk) -> I
     kind, targets = disk.settings.get("volume_type", ""), disk.settings.get("mapper_targets", "").split()
     if kind or targets:
         yield CheckedItem("snapshots", disk.name)
-    group = disk.settings.get("volume_group", "").replace("-", "--")
+    group, volume = disk.settings.get("volume_group", "").replace("-", "--"), disk.settings.get("name") or disk.name
     volumes = [
         each for each in observed_storage.disks.values() if each.settings.get("origin") and each.name != disk.name
     ]
     snapshots = [each for each in volumes
-                 if f"{group}-{each.settings['origin'].replace('-', '--')}" == disk.name]  # fmt: skip
+                 if f"{group}-{each.settings['origin'].replace('-', '--')}" == volume]  # fmt: skip
     names = f": {', '.join(each.name for each in snapshots)}" if snapshots else ""
     if kind in ("o", "O") or "snapshot-origin" in targets:
         yield LayoutFault(
             "snapshot slows its origin", disk.name, f"it is the origin of a snapshot{names}",
             "the first write to each chunk first reads it and writes it to the snapshot: three transfers for one",
             "lvremove the snapshot after the backup, or take snapshots of thin volumes",
+            parts=(disk.name, *(each.name for each in snapshots)),
         )  # fmt: skip
     elif kind == "V" and snapshots:
         yield LayoutFault(

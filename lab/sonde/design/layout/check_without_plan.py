@@ -20,6 +20,7 @@ from sonde.design.layout.check_superblocks import find_superblock_faults
 from sonde.design.layout.check_swap import find_shared_swap
 from sonde.design.layout.check_unstable_names import find_unstable_names
 from sonde.design.layout.check_volume_copies import find_copied_volumes
+from sonde.design.layout.check_volume_groups import find_volume_group_faults
 from sonde.design.layout.check_volumes import find_volume_faults
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedStorage
@@ -32,6 +33,7 @@ def find_device_faults_without_plan(observed_storage: ObservedStorage) -> Iterat
     yield from find_map_size_faults(observed_storage)
     yield from find_partition_end_faults(observed_storage)
     yield from find_volume_faults(observed_storage)
+    yield from find_volume_group_faults(observed_storage)
     yield from find_cache_faults(observed_storage)
     yield from find_drive_faults(observed_storage)
     yield from find_superblock_faults(observed_storage)

@@ -168,6 +168,10 @@ RULES: Sequence[CauseRule] = (
     CauseRule(
         _DIFFERS_FROM_PEERS, frozenset({"unit"}), _DIFFERS_FROM_PEERS, frozenset({"unit", "width"}), is_above=True
     ),
+    CauseRule("invalid snapshot", _ANY, "snapshot almost full", _ANY),
+    CauseRule("snapshot almost full", _ANY, "snapshot slows its origin", _ANY, is_partial=True),
+    CauseRule("invalid snapshot", _ANY, "snapshot slows its origin", _ANY, is_partial=True),
+    CauseRule("errors of a scrub", _ANY, "repaired by a scrub", _ANY),
     CauseRule("mounted read-only", _ANY, _DIFFERS_FROM_PEERS, _OPTIONS_OF_PEERS),
     CauseRule("mount option", _ANY, _DIFFERS_FROM_PEERS, _OPTIONS_OF_PEERS),
     CauseRule("fstab differs from the mount", _ANY, _DIFFERS_FROM_PEERS, frozenset({"mount option of access times"})),

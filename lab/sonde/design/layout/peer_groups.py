@@ -18,7 +18,7 @@ _INDIVIDUAL_TARGET_FACT_PATTERN = re.compile(
     r"|max_create_count|create_count|destroys_in_flight|statfs_\w+|recovery_\w+|hash|instance|lwp_\w+|features"
 )
 # Features of ldiskfs that the kernel sets, or that another rule is about.
-_CHANGING_FEATURES = frozenset({"needs_recovery", "orphan_present", "mmp", "recovery"})
+_CHANGING_FEATURES = frozenset({"needs_recovery", "orphan_present", "mmp", "recovery", "has_journal"})
 
 
 @dataclass(frozen=True)

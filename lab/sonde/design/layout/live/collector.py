@@ -32,8 +32,10 @@ for array in /sys/block/md*; do
     done
 done
 part lvs --segments --units b --nosuffix --reportformat json \
-    -o +segtype,stripes,stripe_size,devices,seg_size,lv_size,origin,data_percent
+    -o +segtype,stripes,stripe_size,devices,seg_size,lv_size,origin,data_percent,metadata_percent,pool_lv,copy_percent
 part pvs --units b --nosuffix --reportformat json -o pv_name,vg_name,pe_start,vg_extent_size,pv_size,dev_size
+part lvmconfig --typeconfig full devices/filter devices/global_filter
+[ ! -r /etc/lvm/devices/system.devices ] || part cat /etc/lvm/devices/system.devices
 part dmsetup table
 part multipath -ll
 for disk in /sys/block/*; do

@@ -20,6 +20,7 @@ _TABLE_ROW_PATTERN = re.compile(r"^(\S+): (\d+) (\d+) ([a-z][\w-]*) ?(.*)$", re.
 _COLUMNS = {
     "LV": "lv_name", "VG": "vg_name", "Attr": "lv_attr", "LSize": "lv_size", "SSize": "seg_size", "#Str": "stripes",
     "Stripe": "stripe_size", "Devices": "devices", "Type": "segtype", "Origin": "origin", "Data%": "data_percent",
+    "Meta%": "metadata_percent", "Pool": "pool_lv", "Cpy%Sync": "copy_percent",
 }  # fmt: skip
 
 
@@ -102,6 +103,8 @@ def _make_volume(
         "volume_type": attributes[:1], "permission": attributes[1:2], "state": attributes[4:5],
         "health": attributes[8:9],
         "origin": row.get("origin", "").strip("[]"), "data_percent": row.get("data_percent", ""),
+        "metadata_percent": row.get("metadata_percent", ""), "pool": row.get("pool_lv", "").strip("[]"),
+        "copy_percent": row.get("copy_percent", ""),
         "volume_group": row["vg_name"],
         "twice": _list_repeated(first.members) if is_striped else "",
     }  # fmt: skip
@@ -132,6 +135,37 @@ def read_pvs_json(output_text: str, output_origin: str) -> ObservedStorage:
     if not disks:
         raise UserError(f"{output_origin} names no physical volume; write it with pvs --reportformat json.")
     return ObservedStorage(disks=disks)
+
+
+# The forms that identify the file of devices of LVM and its filters, as lvmconfig prints them.
+DEVICES_FILE_FORM = r"^IDTYPE=\w+ IDNAME="
+FILTER_FORM = r"^[ \t]*(?:global_)?filter ?= ?\["
+_KERNEL_NAME = r"/dev/((?:sd[a-z]+|vd[a-z]+|dm-|nvme\d+n)\d*(?:p\d+)?)"
+_ACCEPTED_PATTERN = re.compile(r"\"a(\W)\^?" + _KERNEL_NAME + r"\$?\1\"")
+
+
+def read_lvm_devices_file(output_text: str, output_origin: str) -> ObservedStorage:
+    """Parses /etc/lvm/devices/system.devices: devices that LVM knows by a name of the kernel alone."""
+    names = re.findall(rf"^IDTYPE=devname IDNAME={_KERNEL_NAME} ", output_text, re.MULTILINE)
+    return _make_named_devices(names, "/etc/lvm/devices/system.devices", output_origin)
+
+
+def read_lvm_filters(output_text: str, output_origin: str) -> ObservedStorage:
+    """Parses lvmconfig devices/filter devices/global_filter: devices that a filter accepts by a name of the kernel
+    while it rejects others."""
+    names: list[str] = []
+    for filter_text in re.findall(r"^[ \t]*(?:global_)?filter ?= ?\[([^\]\n]*(?:\[[^\]\n]*\][^\]\n]*)*)\]",
+                                  output_text, re.MULTILINE):  # fmt: skip
+        if re.search(r'"r\W', filter_text):
+            names += [match[2] for match in _ACCEPTED_PATTERN.finditer(filter_text)]
+    return _make_named_devices(names, "the filter of lvm.conf", output_origin)
+
+
+def _make_named_devices(kernel_names: Sequence[str], config_file: str, output_origin: str) -> ObservedStorage:
+    settings = {"lvm_kernel_name": config_file}
+    return ObservedStorage(
+        disks={name: ObservedDisk(name, settings=settings, origin=output_origin) for name in kernel_names}
+    )
 
 
 _WARNING_PATTERN = re.compile(r"^[ \t]*WARNING: (\S.*)$", re.MULTILINE)

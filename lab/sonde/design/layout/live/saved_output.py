@@ -53,6 +53,8 @@ FORMS: Mapping[str, tuple[str, Reader]] = {
     "smartctl -H": (device_output.HEALTH_FORM, device_output.read_smartctl_health),
     "smartctl -l scterc": (device_output.SCTERC_FORM, device_output.read_smartctl_scterc),
     "ls -l /dev/disk/by-id": (device_output.LINKS_FORM, device_output.read_device_links),
+    "/etc/lvm/devices/system.devices": (lvm_output.DEVICES_FILE_FORM, lvm_output.read_lvm_devices_file),
+    "lvmconfig devices/filter": (lvm_output.FILTER_FORM, lvm_output.read_lvm_filters),
     "dmsetup table": (lvm_output.DMSETUP_FORM, lvm_output.read_dmsetup_table),
     "/etc/fstab": (device_output.FSTAB_FORM, device_output.read_fstab),
     "multipath -ll": (r"^(?:\w+: )?\S+ (\(\S+\) )?dm-\d+ ", text_output.read_multipath_list),
@@ -96,6 +98,7 @@ _EMPTY_FORMS: Mapping[str, str] = {
     "cat /etc/mdadm": r"(?:(?!ARRAY).*\n)*(?!ARRAY).*",
     "lctl dl": r"(?:[ \t]*\d+ \w+ (?:mgc|mgs|mds|ost) .*(?:\n|$))*",  # a server without targets
     "lctl get_param": r"(?:error: get_param: .*(?:\n|$))*",
+    "lvmconfig": r"(?:WARNING: )?.* not (?:found|set).*", "cat /etc/lvm/devices": r"(?:#.*(?:\n|$))*",
     "lvs": _EMPTY_REPORT, "pvs": _EMPTY_REPORT, "": "",
     "cat /etc/fstab": r"(?:#.*(?:\n|$)|\n)*", "smartctl -H": _SMARTCTL_HEADER_TEXT,
     "smartctl -A": _SMARTCTL_HEADER_TEXT,

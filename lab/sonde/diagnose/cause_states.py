@@ -94,11 +94,19 @@ class StatePredictions:
 @dataclass(frozen=True)
 class PartPrediction:
     """One way in which pairs of causes show in the parts of a vector. The first axis is the pairs, the second the parts
-    of mean and error; `log_weights` are the logarithms of its probability."""
+    of mean and error. `log_weights` are the logarithms of its probability in a run, given the `spread` between parts:
+    a number with log probabilities of its own, the same in all runs of an experiment."""
 
     log_weights: Floats
+    spread: int
+    spread_log_weights: Floats
     mean: Floats
     sd: Floats
+
+    @property
+    def log_weights_of_run(self) -> Floats:
+        """Logarithms of the probability in one run alone."""
+        return self.log_weights + self.spread_log_weights
 
 
 @dataclass(frozen=True)
@@ -247,33 +255,30 @@ def _combine_part_predictions(
         (hides_second * usual_share, mean[first_states], sd[first_states], (first_states,)),
         (odd_share, centered, np.hypot(centered_sd, _ODD_PART_SD), ()),
     )
-    spreads = _list_spread_alternatives(vector, states_of_pairs, is_single)
     with np.errstate(divide="ignore"):
         return tuple(
             PartPrediction(
-                np.log(share * uneven_share * spread_share),
+                np.log(share * uneven_share),
+                number,
+                np.log(spread_share),
                 value,
-                np.sqrt(np.maximum(error**2 + uneven_sd[:, None] ** 2 - missing_variance, 0.0)),
+                np.sqrt(np.maximum(error**2 + uneven_sd[:, None] ** 2 - missing_share * uncertain_variance, 0.0)),
             )
             for share, value, error, states_of_causes in alternatives
+            for uncertain_variance in [sum(vector.spread_sd[states] ** 2 for states in states_of_causes)]
             for uneven_share, uneven_sd in _list_uneven_alternatives(vector, states_of_causes, len(share))
-            for spread_share, missing_variance in spreads
+            for number, (spread_share, missing_share) in enumerate(_list_spreads(vector, states_of_pairs))
         )
 
 
-def _list_spread_alternatives(
-    vector: VectorStates, states_of_pairs: tuple[Indices, Indices], is_single: NDArray[np.bool_]
-) -> list[tuple[Floats, Floats]]:
-    """Probabilities of smaller spreads between the parts that a single cause is not at, and by how much the variance of
-    each part is smaller. What two causes do together is predicted with wide errors anyway."""
-    first_states, second_states = states_of_pairs
-    variance = (vector.spread_sd[first_states] ** 2 + vector.spread_sd[second_states] ** 2) * is_single[:, None]
-    is_uncertain = np.any(variance > 0, axis=1)
+def _list_spreads(vector: VectorStates, states_of_pairs: tuple[Indices, Indices]) -> list[tuple[Floats, float]]:
+    """Probabilities of spreads between the parts that the causes are not at, and the share of their variance that is
+    missing. Taken as exact, a wide spread counts against a pair with each repeat."""
+    is_uncertain = np.any([np.any(vector.spread_sd[states] > 0, axis=1) for states in states_of_pairs], axis=0)
     if not np.any(is_uncertain):
-        return [(np.ones(len(first_states)), np.zeros_like(variance))]
+        return [(np.ones(len(is_uncertain)), 0.0)]
     return [
-        (np.where(is_uncertain, share, float(multiple == 1)), (1 - multiple**2) * variance)
-        for share, multiple in SPREAD_MULTIPLES
+        (np.where(is_uncertain, share, float(multiple == 1)), 1 - multiple**2) for share, multiple in SPREAD_MULTIPLES
     ]
 
 
@@ -322,21 +327,38 @@ def compute_pair_density(
             _compute_rates_density(deviations, error, noise_model, is_exact) for error in (sd, np.hypot(sd, _ODD_SD))
         )
         total += np.where(predictions.is_single, usual, _mix_log_densities(usual, odd, _ODD_SHARE))
+    for key in predictions.vectors:
+        total += _compute_vector_density(predictions, key, result, noise_model)
     for run in runs:
-        for key, values_by_name in run.vectors.items():
-            if key in predictions.vectors:
-                values = np.array([values_by_name.get(name, np.nan) for name in predictions.names[key]])
-                densities = []
-                for item in predictions.vectors[key]:
-                    sd = np.hypot(item.sd, np.where(item.mean < 0, result.part_sd, 0))
-                    parts_density = _compute_parts_density(values - item.mean, sd, predictions, noise_model)
-                    densities.append(item.log_weights + parts_density)
-                total += np.logaddexp.reduce(densities)
         for name, is_logged in run.messages.items():
             probability = compute_message_probability(predictions.messages, name)
             if probability is not None:
                 total += np.log(probability if is_logged else 1 - probability)
     return total
+
+
+def _compute_vector_density(
+    predictions: CombinedPredictions, key: VectorKey, result: ExperimentResult, noise_model: NoiseModel
+) -> Floats:
+    """Log density of the parts of a vector in all runs: its spread is the same in all of them."""
+    by_spread: dict[int, Floats] = {}
+    for run in result.runs if all(key in run.vectors for run in result.runs) else ():
+        values = np.array([run.vectors[key].get(name, np.nan) for name in predictions.names[key]])
+        densities: dict[int, Floats] = {}
+        for item in predictions.vectors[key]:
+            density = np.full(len(item.log_weights), -np.inf)
+            rows = np.flatnonzero(item.log_weights_of_run > -np.inf)
+            sd = np.hypot(item.sd[rows], np.where(item.mean[rows] < 0, result.part_sd, 0))
+            is_single = predictions.is_single[rows]
+            of_parts = _compute_parts_density(values - item.mean[rows], sd, is_single, noise_model)
+            density[rows] = item.log_weights[rows] + of_parts
+            densities[item.spread] = np.logaddexp(densities.get(item.spread, -np.inf), density)
+        for spread, density in densities.items():
+            by_spread[spread] = by_spread.get(spread, 0.0) + density
+    if not by_spread:
+        return np.zeros(len(predictions.rates))
+    shares = {item.spread: item.spread_log_weights for item in predictions.vectors[key]}
+    return np.asarray(np.logaddexp.reduce([shares[spread] + density for spread, density in by_spread.items()]))
 
 
 def _compute_rates_density(deviations: Floats, sd: Floats, noise_model: NoiseModel, is_exact: bool) -> Floats:
@@ -346,11 +368,11 @@ def _compute_rates_density(deviations: Floats, sd: Floats, noise_model: NoiseMod
 
 
 def _compute_parts_density(
-    deviations: Floats, sd: Floats, predictions: CombinedPredictions, noise_model: NoiseModel
+    deviations: Floats, sd: Floats, is_single: NDArray[np.bool_], noise_model: NoiseModel
 ) -> Floats:
     usual = noise_model.compute_log_density_of_part(deviations, sd)
     odd = noise_model.compute_log_density_of_part(deviations, _ODD_PART_SD)
-    mixed = np.where(predictions.is_single[:, None], usual, _mix_log_densities(usual, odd, _ODD_PART_SHARE))
+    mixed = np.where(is_single[:, None], usual, _mix_log_densities(usual, odd, _ODD_PART_SHARE))
     return np.asarray(np.nansum(mixed, axis=1))
 
 

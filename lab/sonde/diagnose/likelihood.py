@@ -163,8 +163,8 @@ def _integrate_shared_errors(
     reference_sd: float,
     part_sd: float,
 ) -> Floats:
-    """The errors of the prediction and of the reference are the same in all runs, but not what a fault does by
-    chance."""
+    """The errors of the prediction and of the reference are the same in all runs, and so is an uncertain spread, but
+    not what a fault does by chance."""
     phases = [phase for phase in prediction.rates if any(phase in run.rates for run in run_measurements)]
     strengths = next((len(mean) for mean, _ in prediction.rates.values()), 1)
     total = np.zeros((strengths, part_count))
@@ -176,8 +176,18 @@ def _integrate_shared_errors(
         sd = np.hypot(np.stack([prediction.rates[phase][1] for phase in phases], axis=-1), reference_sd)
         values = np.array([[run.rates.get(phase, np.nan) for phase in phases] for run in run_measurements])
         total += noise_model.compute_joint_log_density_of_runs(values - mean[:, None, :], sd)[:, None]
-    for run in run_measurements:
-        total += _compute_vector_densities(prediction, [run], part_masks, part_count, noise_model, part_sd)[0]
+    for key, vector in prediction.vectors.items():
+        by_run = []
+        for run in run_measurements:
+            if key in run.vectors:
+                names = tuple(run.vectors[key])
+                values = np.array([list(run.vectors[key].values())])
+                mask = part_masks.select_slow_parts(key[1], names, vector.peer_offset)
+                by_run.append(_list_vector_densities(vector, values, mask, noise_model, part_sd)[:, 0])
+        if by_run and vector.has_uncertain_spread:
+            total += np.logaddexp.reduce(_compute_log_shares(vector)[:, None, None] + np.sum(by_run, axis=0))
+        elif by_run:
+            total += np.sum(np.logaddexp.reduce(_compute_log_shares(vector)[:, None, None] + by_run, axis=1), axis=0)
     return total
 
 
@@ -270,6 +280,18 @@ def compute_vector_density(
     vector: VectorPrediction, values: Floats, part_mask: Floats, noise_model: NoiseModel, part_sd: float
 ) -> Floats:
     """All parts as predicted for untouched ones, plus the difference for those that a member touches."""
+    densities = _list_vector_densities(vector, values, part_mask, noise_model, part_sd)
+    return np.asarray(np.logaddexp.reduce(_compute_log_shares(vector)[:, None, None, None] + densities))
+
+
+def _compute_log_shares(vector: VectorPrediction) -> Floats:
+    return np.log([share for share, _ in vector.outside_alternatives])
+
+
+def _list_vector_densities(
+    vector: VectorPrediction, values: Floats, part_mask: Floats, noise_model: NoiseModel, part_sd: float
+) -> Floats:
+    """Log densities of compute_vector_density() with each of the `outside_alternatives` as the first axis."""
     inside = None
     if np.any(part_mask):
         inside = np.logaddexp.reduce(
@@ -283,8 +305,8 @@ def compute_vector_density(
         )
     deviations = values[:, None, :] - vector.outside[:, None]
     densities = []
-    for share, outside_sd in vector.outside_alternatives:
+    for _, outside_sd in vector.outside_alternatives:
         outside = noise_model.compute_log_density_of_part(deviations, outside_sd[:, None])
         total = np.sum(outside, axis=-1)[..., None]
-        densities.append(np.log(share) + (total if inside is None else total + (inside - outside) @ part_mask.T))
-    return np.asarray(np.logaddexp.reduce(densities))
+        densities.append(total if inside is None else total + (inside - outside) @ part_mask.T)
+    return np.stack(np.broadcast_arrays(*densities))

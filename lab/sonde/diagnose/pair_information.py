@@ -86,7 +86,8 @@ def _compute_densities(
         parts -= np.median(parts, axis=1)[:, None]
         for number, row in enumerate(parts):
             total[number] += np.logaddexp.reduce([
-                item.log_weights + np.sum(noise_model.compute_log_density_of_part(row - item.mean, item.sd), axis=1)
+                item.log_weights_of_run
+                + np.sum(noise_model.compute_log_density_of_part(row - item.mean, item.sd), axis=1)
                 for item in predictions
             ])  # fmt: skip
     for share in combined_predictions.messages.values():
@@ -102,7 +103,7 @@ def _draw_parts(
     generator: np.random.Generator,
 ) -> Floats:
     """Draws the values of the parts for each pair, each by one of its alternatives."""
-    levels = np.cumsum([np.exp(item.log_weights[pair_numbers]) for item in predictions], axis=0)
+    levels = np.cumsum([np.exp(item.log_weights_of_run[pair_numbers]) for item in predictions], axis=0)
     chosen = np.minimum(np.sum(levels < generator.random(len(pair_numbers)), axis=0), len(predictions) - 1)
     rows = []
     for alternative, pair in zip(chosen, pair_numbers, strict=True):

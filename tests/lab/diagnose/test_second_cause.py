@@ -214,6 +214,27 @@ def test_vector_without_any_explanation_is_one_surprise() -> None:
     assert surprises[0] < surprises[1] < surprises[0] + 12
 
 
+def test_wide_spread_counts_once_against_repeats() -> None:
+    # Parts that a cause is simulated to spread widely are even: the spread is smaller than simulated, in all runs.
+    key = ("read", "targets")
+    spread = np.array([[0.0], [0.0], [0.3]])
+    vector = VectorStates(
+        np.zeros((3, 4)), np.full((3, 4), 0.02) + spread, np.zeros((3, 4)) + spread, 0.02, np.zeros(3), np.zeros(3)
+    )
+    predictions = StatePredictions(
+        ("read",), np.array([[0.0], [0.0], [-1.0]]), np.full((3, 1), 0.03), np.array([0.03]), {key: vector}, {},
+        NOT_LOAD, NOT_LOAD, {key: ("t1", "t2", "t3", "t4")},
+    )  # fmt: skip
+    pairs = combine_predictions_of_pairs(predictions, np.array([1, 0]), np.array([2, 1]))
+    run = RunMeasurement({}, {key: {f"t{number}": 0.07 * (-1) ** number for number in range(1, 5)}})
+    costs = []
+    for repeats in (1, 4):
+        result = ExperimentResult("small-reads", (run,) * repeats)
+        wide, narrow = compute_pair_density(pairs, result, NoiseModel())
+        costs.append(float(narrow - wide))
+    assert costs[1] < 3.5 * costs[0]
+
+
 def test_part_improbable_alone_is_compared_in_pairs(diagnosis_model: DiagnosisModel, simulator: Simulator) -> None:
     # A slow link is probable at the server of the slow target only, until the target explains its own reads.
     pairs = compute_pair_probabilities(diagnosis_model, measure(diagnosis_model, simulator, (SLOW_TARGET,)))

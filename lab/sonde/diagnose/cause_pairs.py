@@ -22,18 +22,22 @@ from sonde.diagnose.cause_states import (
     predict_states,
 )
 from sonde.diagnose.diagnosis_model import DiagnosisModel, merge_results_by_experiment
-from sonde.diagnose.hypotheses import CAUSE, FAULT, NOTHING, UNEXPLAINED
+from sonde.diagnose.hypotheses import CAUSE, FAULT, UNEXPLAINED
 from sonde.diagnose.likelihood import ExperimentResult
 from sonde.diagnose.measurements import RunMeasurement
+from sonde.diagnose.pair_weights import (
+    MAX_LOG_WEIGHT_DIFFERENCE,
+    TWO_PRIOR,
+    UNEXPLAINED_SECOND,
+    compute_log_weights_of_pairs,
+    find_hypothesis_index,
+    list_visible_states,
+)
 from sonde.stats.ranks import Floats
 
-# Prior share of two causes among machines that have one or two; an assumption. Of two causes, one was described by
-# nobody with this share.
-_TWO_PRIOR, _UNEXPLAINED_SECOND = 0.5, 0.12
 # Coarse search: parts and strengths of each hypothesis, and which pairs are weighed again with more strengths, by the
-# logarithm of how much less probable than the best they are. What two causes do together is predicted with wide errors,
-# so ten strengths of each are close enough.
-_MAX_PROBABLE_PARTS, _COARSE_STRENGTHS, _MAX_LOG_WEIGHT_DIFFERENCE, _MAX_GROUPS = 4, 4, 12.0, 200
+# logarithm of how much less probable than the best they are.
+_MAX_PROBABLE_PARTS, _COARSE_STRENGTHS, _MAX_GROUPS = 4, 4, 200
 # Parts of each hypothesis that are added because they are the most probable ones beside a leading cause. A slow target
 # of a lost server is not among the parts that explain the results best alone: all targets of the server are.
 _MAX_PARTS_BESIDE_CAUSE = 2
@@ -41,7 +45,6 @@ _FINE_STRENGTHS = 10
 # Causes beside which other parts and an unexplained second cause are weighed, and drawn causes that stand for
 # "unexplained".
 _LEADING_CAUSES, _DRAWN_CAUSE_COUNT = 3, 40
-_PAIRS_PER_CHUNK = 20_000
 # A cause at a part: hypothesis and member by their indices. Nothing and "unexplained" have the member 0.
 PartKey = tuple[int, int]
 GroupKey = tuple[PartKey, PartKey]
@@ -81,33 +84,14 @@ def compute_pair_probabilities(model: DiagnosisModel, results: Sequence[Experime
         if hypothesis.kind in (FAULT, CAUSE)
     }
     coarse, first, second, weights = _weigh_coarse_pairs(model, merged, parts)
-    if wider := _add_parts_beside_causes(model, merged, parts, coarse, first, second, weights):
-        parts = wider
-        coarse, first, second, weights = _weigh_coarse_pairs(model, merged, parts)
+    if added := _find_parts_beside_causes(model, merged, parts, coarse, first, second, weights):
+        parts = {index: np.append(chosen, added.get(index, chosen[:0])) for index, chosen in parts.items()}
+        coarse, first, second, weights = _weigh_pairs_with_parts(model, merged, added, coarse, first, second, weights)
     likely = _select_likely_groups(coarse, first, second, weights)
-    states = _list_visible_states(model, parts, _FINE_STRENGTHS)
+    states = list_visible_states(model, parts, _FINE_STRENGTHS)
     first, second = _list_pairs_of_groups(states, likely)
-    weights = _compute_log_weights_of_pairs(model, merged, states, first, second, is_exact=True)
+    weights = compute_log_weights_of_pairs(model, merged, states, first, second, is_exact=True)
     return _add_unexplained_cause(model, merged, single, states, first, second, weights)
-
-
-def _find_hypothesis_index(model: DiagnosisModel, hypothesis_kind: str) -> int:
-    return next(index for index, item in enumerate(model.hypotheses) if item.kind == hypothesis_kind)
-
-
-def _list_visible_states(
-    model: DiagnosisModel, parts_by_hypothesis: Mapping[int, Indices], max_strengths: int
-) -> CauseStates:
-    """Visible strengths of causes at some of their parts, evenly chosen if there are too many; the first state is
-    "nothing"."""
-    rows = [(_find_hypothesis_index(model, NOTHING), 0, 0)]
-    for index, parts in parts_by_hypothesis.items():
-        strengths = np.flatnonzero(model.find_visible_strengths(index))
-        if len(strengths) > max_strengths:
-            strengths = strengths[np.linspace(0, len(strengths) - 1, max_strengths).round().astype(int)]
-        rows += [(index, int(member), int(strength)) for member in parts for strength in strengths]
-    table = np.array(rows, dtype=np.int64)
-    return CauseStates(table[:, 0], table[:, 1], table[:, 2])
 
 
 def _list_most_probable_parts(part_weights: Floats, max_parts: int) -> Indices:
@@ -121,14 +105,42 @@ def _weigh_coarse_pairs(
     model: DiagnosisModel, results: Sequence[ExperimentResult], parts_by_hypothesis: Mapping[int, Indices]
 ) -> tuple[CauseStates, Indices, Indices, Floats]:
     """States of some parts, all pairs of them as indices, and the log weights of the pairs."""
-    states = _list_visible_states(model, parts_by_hypothesis, _COARSE_STRENGTHS)
+    states = list_visible_states(model, parts_by_hypothesis, _COARSE_STRENGTHS)
+    first, second = _list_pairs_of_different_causes(states)
+    return states, first, second, compute_log_weights_of_pairs(model, results, states, first, second, is_exact=False)
+
+
+def _weigh_pairs_with_parts(
+    model: DiagnosisModel,
+    results: Sequence[ExperimentResult],
+    added_parts: Mapping[int, Indices],
+    states: CauseStates,
+    first_states: Indices,
+    second_states: Indices,
+    log_weights: Floats,
+) -> tuple[CauseStates, Indices, Indices, Floats]:
+    """Adds the states of further parts, and all pairs with one of them."""
+    added = list_visible_states(model, added_parts, _COARSE_STRENGTHS)
+    joined = CauseStates(
+        np.append(states.hypotheses, added.hypotheses[1:]),
+        np.append(states.members, added.members[1:]),
+        np.append(states.strengths, added.strengths[1:]),
+    )
+    first, second = _list_pairs_of_different_causes(joined)
+    is_new = second >= len(states)
+    first, second = first[is_new], second[is_new]
+    weights = compute_log_weights_of_pairs(model, results, joined, first, second, is_exact=False)
+    together = np.append(first_states, first), np.append(second_states, second), np.append(log_weights, weights)
+    return joined, *together
+
+
+def _list_pairs_of_different_causes(states: CauseStates) -> tuple[Indices, Indices]:
     first, second = np.triu_indices(len(states), 1)
     differs = states.hypotheses[first] != states.hypotheses[second]
-    first, second = first[differs], second[differs]
-    return states, first, second, _compute_log_weights_of_pairs(model, results, states, first, second, is_exact=False)
+    return first[differs], second[differs]
 
 
-def _add_parts_beside_causes(
+def _find_parts_beside_causes(
     model: DiagnosisModel,
     results: Sequence[ExperimentResult],
     parts_by_hypothesis: Mapping[int, Indices],
@@ -137,7 +149,7 @@ def _add_parts_beside_causes(
     second_states: Indices,
     log_weights: Floats,
 ) -> dict[int, Indices]:
-    """Returns the parts with those that are the most probable ones beside a leading cause; empty if none is new."""
+    """Returns further parts by hypothesis: the most probable ones beside a leading cause."""
     wider = dict(parts_by_hypothesis)
     for cause in _list_most_probable_causes(states, first_states, second_states, log_weights):
         is_cause = (states.hypotheses == cause[0]) & (states.members == cause[1])
@@ -148,7 +160,8 @@ def _add_parts_beside_causes(
                 weights = _compute_part_weights_beside_state(model, results, states, int(state), index)
                 added = _list_most_probable_parts(weights, _MAX_PARTS_BESIDE_CAUSE)
                 wider[index] = np.union1d(wider[index], added)
-    return wider if any(len(wider[index]) > len(parts) for index, parts in parts_by_hypothesis.items()) else {}
+    added_parts = {index: np.setdiff1d(wider[index], parts) for index, parts in parts_by_hypothesis.items()}
+    return {index: parts for index, parts in added_parts.items() if len(parts)}
 
 
 def _compute_part_weights_beside_state(
@@ -161,7 +174,7 @@ def _compute_part_weights_beside_state(
     """Log weights of a hypothesis beside one state: strengths by parts."""
     member_count = len(model.hypotheses[hypothesis_index].members)
     every_part = {hypothesis_index: np.arange(member_count)}
-    added = _list_visible_states(model, every_part, _COARSE_STRENGTHS)
+    added = list_visible_states(model, every_part, _COARSE_STRENGTHS)
     joined = CauseStates(
         np.append(added.hypotheses, states.hypotheses[state_index]),
         np.append(added.members, states.members[state_index]),
@@ -169,52 +182,8 @@ def _compute_part_weights_beside_state(
     )
     others = np.arange(1, len(added))
     pairs = np.full(len(others), len(added))
-    weights = _compute_log_weights_of_pairs(model, results, joined, pairs, others, is_exact=False)
+    weights = compute_log_weights_of_pairs(model, results, joined, pairs, others, is_exact=False)
     return weights.reshape(member_count, -1).T
-
-
-def _compute_log_prior_of_pairs(
-    model: DiagnosisModel, states: CauseStates, first_states: Indices, second_states: Indices
-) -> Floats:
-    """Log prior of pairs of states; a pair with state 0 is a single cause."""
-    # The strengths of a cause at a part that were chosen share the prior of all.
-    parts = np.stack([states.hypotheses, states.members])
-    _, part_numbers, chosen_counts = np.unique(parts, axis=1, return_inverse=True, return_counts=True)
-    weights = np.array([
-        np.logaddexp.reduce(model.prior_probabilities.log_weights[index][:, member])
-        for index, member in zip(states.hypotheses, states.members, strict=True)
-    ]) - np.log(chosen_counts[part_numbers.reshape(-1)])  # fmt: skip
-    shares = np.array([
-        np.exp(np.logaddexp.reduce(logs, axis=None)) if item.kind in (FAULT, CAUSE) else 0.0
-        for item, logs in zip(model.hypotheses, model.prior_probabilities.log_weights, strict=True)
-    ])  # fmt: skip
-    total = float(np.sum(shares))
-    distinct = (1 - float(np.sum((shares / total) ** 2))) / 2  # two draws that differ, in either order
-    pair = (
-        log(_TWO_PRIOR * (1 - _UNEXPLAINED_SECOND) / (total * distinct))
-        + weights[first_states]
-        + weights[second_states]
-    )
-    return np.where(first_states == 0, log(1 - _TWO_PRIOR) + weights[second_states], pair)
-
-
-def _compute_log_weights_of_pairs(
-    model: DiagnosisModel,
-    results: Sequence[ExperimentResult],
-    states: CauseStates,
-    first_states: Indices,
-    second_states: Indices,
-    is_exact: bool,
-) -> Floats:
-    """Log prior and density of pairs of states."""
-    weights = _compute_log_prior_of_pairs(model, states, first_states, second_states)
-    for result in results:
-        predictions = predict_states(model, states, result.experiment, list_vector_names(result.runs))
-        for start in range(0, len(first_states), _PAIRS_PER_CHUNK):
-            part = slice(start, start + _PAIRS_PER_CHUNK)
-            combined = combine_predictions_of_pairs(predictions, first_states[part], second_states[part])
-            weights[part] += compute_pair_density(combined, result, model.noise, is_exact)
-    return weights
 
 
 def _number_groups_of_pairs(
@@ -241,7 +210,7 @@ def _select_likely_groups(
     totals = np.full(len(groups), -np.inf)
     np.logaddexp.at(totals, numbers, log_weights)
     ordered = np.argsort(-totals)[:_MAX_GROUPS]
-    return [groups[number] for number in ordered if totals[number] > totals[ordered[0]] - _MAX_LOG_WEIGHT_DIFFERENCE]
+    return [groups[number] for number in ordered if totals[number] > totals[ordered[0]] - MAX_LOG_WEIGHT_DIFFERENCE]
 
 
 def _list_pairs_of_groups(states: CauseStates, groups: Sequence[GroupKey]) -> tuple[Indices, Indices]:
@@ -264,7 +233,7 @@ def _add_unexplained_cause(
     pair_log_weights: Floats,
 ) -> CausePairs:
     """Adds nothing, "unexplained" alone, and "unexplained" beside the most probable causes."""
-    unexplained = _find_hypothesis_index(model, UNEXPLAINED)
+    unexplained = find_hypothesis_index(model, UNEXPLAINED)
     firsts, seconds, added = (
         [np.zeros(1, dtype=np.int64)],
         [np.zeros(1, dtype=np.int64)],
@@ -289,6 +258,7 @@ def _add_unexplained_cause(
         rows = np.flatnonzero((states.hypotheses == group[0]) & (states.members == group[1]))
         by_state = {
             int(row): _compute_log_weights_of_drawn_causes(model, results, states, int(row), unexplained)
+            - log(len(rows))
             for row in rows
         }
         best = max(by_state, key=lambda row: float(np.logaddexp.reduce(by_state[row])))
@@ -327,28 +297,38 @@ def _compute_log_weights_of_drawn_causes(
     state_index: int,
     unexplained_index: int,
 ) -> Floats:
-    """Log weights of drawn causes beside one state. Drawn causes change no part, so parts are those of the state."""
-    index, member, strength = states.hypotheses[state_index], states.members[state_index], states.strengths[state_index]
+    """Log weights of drawn causes beside one state with the prior of all strengths. Drawn causes change no part, so
+    parts are those of the state."""
+    index, member = states.hypotheses[state_index], states.members[state_index]
     count = model.unknown_causes.count
-    prior = model.prior_probabilities.log_weights[index][strength, member] + log(
-        _TWO_PRIOR * _UNEXPLAINED_SECOND / max(1, count)
+    prior = float(np.logaddexp.reduce(model.prior_probabilities.log_weights[index][:, member])) + log(
+        TWO_PRIOR * UNEXPLAINED_SECOND / max(1, count)
     )
-    weights = np.full(count, prior)
-    chosen = CauseStates(
-        np.append(states.hypotheses[[0, state_index]], np.full(count, unexplained_index)),
-        np.append(states.members[[0, state_index]], np.zeros(count, dtype=np.int64)),
-        np.append(states.strengths[[0, state_index]], np.arange(count)),
-    )
-    alone = CauseStates(chosen.hypotheses[:2], chosen.members[:2], chosen.strengths[:2])
-    nothing_state, cause_state = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64)
+    both = np.array([0, state_index])
+    nothing_and_cause = CauseStates(states.hypotheses[both], states.members[both], states.strengths[both])
     for result in results:
-        rates_only = replace(result, runs=tuple(replace(run, vectors={}) for run in result.runs))
         parts_only = replace(result, runs=tuple(RunMeasurement({}, run.vectors) for run in result.runs))
-        predictions = predict_states(model, chosen, result.experiment, {})
-        pairs = combine_predictions_of_pairs(predictions, np.full(count, 1), np.arange(2, count + 2))
-        weights += compute_pair_density(pairs, rates_only, model.noise)
-        single = predict_states(model, alone, result.experiment, list_vector_names(result.runs))
-        weights += compute_pair_density(
-            combine_predictions_of_pairs(single, nothing_state, cause_state), parts_only, model.noise
-        )[0]
+        single = predict_states(model, nothing_and_cause, result.experiment, list_vector_names(result.runs))
+        pair = combine_predictions_of_pairs(single, np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64))
+        prior += float(compute_pair_density(pair, parts_only, model.noise)[0])
+
+    def compute_density_of_rates(drawn_causes: Indices, is_exact: bool) -> Floats:
+        members = np.zeros_like(drawn_causes)
+        chosen = CauseStates(
+            np.append(nothing_and_cause.hypotheses, members + unexplained_index),
+            np.append(nothing_and_cause.members, members),
+            np.append(nothing_and_cause.strengths, drawn_causes),
+        )
+        total = np.zeros(len(drawn_causes))
+        for result in results:
+            rates_only = replace(result, runs=tuple(replace(run, vectors={}) for run in result.runs))
+            predictions = predict_states(model, chosen, result.experiment, {})
+            pairs = combine_predictions_of_pairs(predictions, members + 1, 2 + np.arange(len(members)))
+            total += compute_pair_density(pairs, rates_only, model.noise, is_exact)
+        return total
+
+    coarse = compute_density_of_rates(np.arange(count), is_exact=False)
+    probable = np.flatnonzero(coarse > np.max(coarse) - MAX_LOG_WEIGHT_DIFFERENCE)
+    weights = np.full(count, -np.inf)
+    weights[probable] = prior + compute_density_of_rates(probable, is_exact=True)
     return weights

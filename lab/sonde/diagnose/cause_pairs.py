@@ -31,6 +31,7 @@ from sonde.diagnose.pair_weights import (
     UNEXPLAINED_SECOND,
     compute_log_weights_of_pairs,
     find_hypothesis_index,
+    integrate_over_strengths,
     list_visible_states,
 )
 from sonde.stats.ranks import Floats
@@ -91,6 +92,7 @@ def compute_pair_probabilities(model: DiagnosisModel, results: Sequence[Experime
     states = list_visible_states(model, parts, _FINE_STRENGTHS)
     first, second = _list_pairs_of_groups(states, likely)
     weights = compute_log_weights_of_pairs(model, merged, states, first, second, is_exact=True)
+    weights = integrate_over_strengths(model, merged, states, first, second, weights)
     return _add_unexplained_cause(model, merged, single, states, first, second, weights)
 
 

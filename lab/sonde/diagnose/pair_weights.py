@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights of pairs of states: prior times density of all results."""
+"""Weights of pairs of states: prior times density of all results, at chosen strengths or at all near them."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ from sonde.stats.ranks import Floats
 TWO_PRIOR, UNEXPLAINED_SECOND = 0.5, 0.12
 # Pairs that are less probable than the best one by this logarithm are not weighed again.
 MAX_LOG_WEIGHT_DIFFERENCE = 12.0
+# Pairs that are weighed with all strengths near theirs, the most probable ones.
+_INTEGRATED_PAIRS = 1000
 _PAIRS_PER_CHUNK = 20_000
 
 
@@ -88,3 +90,48 @@ def compute_log_weights_of_pairs(
             combined = combine_predictions_of_pairs(predictions, first_states[part], second_states[part])
             weights[part] += compute_pair_density(combined, result, model.noise, is_exact)
     return weights
+
+
+def integrate_over_strengths(
+    model: DiagnosisModel,
+    results: Sequence[ExperimentResult],
+    states: CauseStates,
+    first_states: Indices,
+    second_states: Indices,
+    log_weights: Floats,
+) -> Floats:
+    """Weighs the most probable pairs by all strengths for which theirs stand, the nearest ones.
+
+    Several results together are more exact than the distance between the chosen strengths.
+    """
+    best = np.argsort(-log_weights)[:_INTEGRATED_PAIRS]
+    best = best[log_weights[best] > log_weights[best[0]] - MAX_LOG_WEIGHT_DIFFERENCE]
+    used = np.unique(np.stack([first_states[best], second_states[best]]))
+    parts: dict[int, Indices] = {}
+    for index in np.unique(states.hypotheses[used[used > 0]]).tolist():
+        parts[index] = np.unique(states.members[used][states.hypotheses[used] == index])
+    every = list_visible_states(model, parts, max_strengths=None)
+    nearest = {state: _list_nearest_strengths(states, every, state) for state in used.tolist()}
+    pairs = [
+        np.array(np.meshgrid(nearest[first], nearest[second])).reshape(2, -1)
+        for first, second in zip(first_states[best].tolist(), second_states[best].tolist(), strict=True)
+    ]
+    first, second = np.concatenate(pairs, axis=1)
+    weights = compute_log_weights_of_pairs(model, results, every, first, second, is_exact=True)
+    totals = np.full(len(best), -np.inf)
+    np.logaddexp.at(totals, np.repeat(np.arange(len(best)), [pair.shape[1] for pair in pairs]), weights)
+    integrated = log_weights.copy()
+    integrated[best] = totals
+    return integrated
+
+
+def _list_nearest_strengths(states: CauseStates, every_state: CauseStates, state_index: int) -> Indices:
+    """Indices of the states of the same cause to whose strength none of `states` is nearer."""
+
+    def list_rows(candidates: CauseStates) -> Indices:
+        is_same = candidates.hypotheses == states.hypotheses[state_index]
+        return np.flatnonzero(is_same & (candidates.members == states.members[state_index]))
+
+    chosen, rows = list_rows(states), list_rows(every_state)
+    distances = np.abs(every_state.strengths[rows][:, None] - states.strengths[chosen])
+    return np.asarray(rows[chosen[np.argmin(distances, axis=1)] == state_index])

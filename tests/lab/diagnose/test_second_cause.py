@@ -251,11 +251,26 @@ def test_all_alternatives_explain_the_same_measurements(diagnosis_model: Diagnos
     by_group = dict(zip(pairs.groups, pairs.group_log_weights, strict=True))
     indices = {item.id: index for index, item in enumerate(diagnosis_model.hypotheses)}
     nothing, unexplained, slow = (indices[name] for name in ("nothing", "unexplained", "slow-target:t0-t7"))
-    # Without second causes, the odds are those of the diagnosis of one cause, times the share of single causes; ten
-    # strengths stand for all.
+    # Without second causes, the odds are those of the diagnosis of one cause, times the share of single causes.
     expected = single.log_weights[unexplained] - np.logaddexp.reduce(single.log_weights[slow][:, 5])
     measured = by_group[(nothing, 0), (unexplained, 0)] - by_group[(nothing, 0), (slow, 5)]
     assert measured == pytest.approx(float(np.logaddexp.reduce(expected, axis=None)) - np.log(0.5), abs=0.1)
+
+
+def test_probability_of_pair_does_not_depend_on_chosen_strengths(
+    diagnosis_model: DiagnosisModel, simulator: Simulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Repeats are more exact than the distance between the chosen strengths.
+    results = measure(diagnosis_model, simulator, (SLOW_TARGET, "mds-saturated 0.7"), ("names", "every-target") * 3)
+    probabilities = []
+    for count in (10, 100):
+        monkeypatch.setattr(cause_pairs, "_FINE_STRENGTHS", count)
+        pairs = compute_pair_probabilities(diagnosis_model, results)
+        ids = [item.id for item in diagnosis_model.hypotheses]
+        group = (ids.index("slow-target:t0-t7"), 5), (ids.index("mds-saturated"), 0)
+        weights = dict(zip(pairs.groups, pairs.group_log_weights, strict=True))
+        probabilities.append(weights[group] - weights[group[0], (ids.index("access-control"), 0)])
+    assert probabilities[0] == pytest.approx(probabilities[1], abs=0.1)
 
 
 READINGS = ("server-messages", "client-settings")

@@ -15,6 +15,7 @@ from sonde.design.layout.attribute_rule import AttributeRule
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem
 from sonde.design.layout.smart_rules import SMART_RULES
+from sonde.design.layout.zfs_module_rules import ZFS_MODULE_RULES
 
 _MKFS_XFS_REMEDY = "save the data, then make it again with mkfs.xfs of today"
 RULES: Sequence[AttributeRule] = (
@@ -280,6 +281,7 @@ RULES: Sequence[AttributeRule] = (
         for part in ("disk", "part", "md", "lvm", "multipath")
     ),
     *SMART_RULES,
+    *ZFS_MODULE_RULES,
 )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.check_cache_redundancy import find_cache_faults
 from sonde.design.layout.check_dataset_peers import find_dataset_differences
+from sonde.design.layout.check_dataset_settings import find_dataset_setting_faults
 from sonde.design.layout.check_datasets import find_dataset_faults
 from sonde.design.layout.check_drive_signatures import find_foreign_signatures
 from sonde.design.layout.check_drives import find_drive_faults
@@ -48,4 +49,5 @@ def find_content_faults(observed_storage: ObservedStorage) -> Iterator[LayoutFau
     yield from find_covered_mounts(observed_storage.file_systems)
     yield from find_dataset_faults(observed_storage.file_systems)
     yield from find_dataset_differences(observed_storage.file_systems)
+    yield from find_dataset_setting_faults(observed_storage.file_systems)
     yield from find_foreign_signatures(observed_storage)

@@ -65,6 +65,8 @@ def test_incomplete_output_is_one_sentence(form: str) -> None:
         "ls -l /dev/disk/by-id": "lrwx a -> ../../\n", "dmsetup table": "vol: 0 8 linear\n",
         "tunefs.lustre --dryrun": "Lustre FS:  fs1\n", "lfs df": "UUID 1K-blocks Used\n",
         "smartctl -H": "SMART Health Status: OK\n", "/etc/fstab": "UUID=1-2 /\n",
+        'grep -H "" /sys/module/zfs/parameters/*': "/sys/module/zfs/parameters/zfs_arc_max\n",
+        "/etc/lvm/devices/system.devices": "IDTYPE=devname IDNAME=\n", "lvmconfig devices/filter": "filter=[\n",
         "smartctl -A": "ID# ATTRIBUTE_NAME FLAG\n",
         "mdadm.conf": "MAILADDR root\n", "date +%Y-%m-%dT%H:%M:%S%z": "2026-02-31T00:00:00+0000\n",
     }  # fmt: skip

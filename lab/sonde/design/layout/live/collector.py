@@ -64,10 +64,15 @@ findmnt --real --noheadings --types ext4,ext3 --output SOURCE 2>/dev/null | sort
 done
 part zpool status
 part zpool list -o name,size,allocated,free,checkpoint,expandsize,fragmentation,capacity,dedupratio,health,altroot
-part zpool get ashift,capacity,fragmentation,failmode
+part zpool get all
+files=
+for file in zfs_arc_max zfs_nocacheflush zfs_prefetch_disable zfs_txg_timeout zfs_dirty_data_max zil_replay_disable; do
+    [ ! -r "/sys/module/zfs/parameters/$file" ] || files="$files /sys/module/zfs/parameters/$file"
+done
+[ -z "$files" ] || part grep -H "" $files
 part zfs get -p -d 0 creation
 part zfs get -t filesystem \
-    sync,dedup,recordsize,checksum,primarycache,readonly,mountpoint,canmount,mounted,atime,xattr,compression,copies,redundant_metadata
+    sync,dedup,recordsize,checksum,primarycache,readonly,mountpoint,canmount,mounted,atime,xattr,compression,copies,redundant_metadata,logbias,dnodesize,special_small_blocks,acltype,quota,refquota,used,referenced,usedbysnapshots
 findmnt --real --noheadings --types lustre --output SOURCE 2>/dev/null | sort -u | while read -r device; do
     case $device in /dev/*) part tunefs.lustre --dryrun "$device"; part dumpe2fs -h "$device" ;; esac
 done

@@ -146,6 +146,8 @@ _ACCEPTED_PATTERN = re.compile(r"\"a(\W)\^?" + _KERNEL_NAME + r"\$?\1\"")
 
 def read_lvm_devices_file(output_text: str, output_origin: str) -> ObservedStorage:
     """Parses /etc/lvm/devices/system.devices: devices that LVM knows by a name of the kernel alone."""
+    if not re.search(r"^IDTYPE=\w+ IDNAME=\S", output_text, re.MULTILINE):
+        raise UserError(f"{output_origin} names no device; it should be /etc/lvm/devices/system.devices.")
     names = re.findall(rf"^IDTYPE=devname IDNAME={_KERNEL_NAME} ", output_text, re.MULTILINE)
     return _make_named_devices(names, "/etc/lvm/devices/system.devices", output_origin)
 
@@ -154,8 +156,10 @@ def read_lvm_filters(output_text: str, output_origin: str) -> ObservedStorage:
     """Parses lvmconfig devices/filter devices/global_filter: devices that a filter accepts by a name of the kernel
     while it rejects others."""
     names: list[str] = []
-    for filter_text in re.findall(r"^[ \t]*(?:global_)?filter ?= ?\[([^\]\n]*(?:\[[^\]\n]*\][^\]\n]*)*)\]",
-                                  output_text, re.MULTILINE):  # fmt: skip
+    filters = re.findall(r"^[ \t]*(?:global_)?filter ?= ?\[(.*)\][ \t]*$", output_text, re.MULTILINE)
+    if not filters:
+        raise UserError(f"{output_origin} has no filter; it should be what lvmconfig devices/filter prints.")
+    for filter_text in filters:
         if re.search(r'"r\W', filter_text):
             names += [match[2] for match in _ACCEPTED_PATTERN.finditer(filter_text)]
     return _make_named_devices(names, "the filter of lvm.conf", output_origin)

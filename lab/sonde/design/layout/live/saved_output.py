@@ -45,6 +45,7 @@ FORMS: Mapping[str, tuple[str, Reader]] = {
     "lfs getstripe": (r"^[ \t]*(- )?lmm_stripe_count:|^[ \t]*stripe_count:", linux_tool_output.read_lfs_getstripe),
     "zpool status": (r"^[ \t]*pool: ", zpool_output.read_zpool_status),
     "zpool get, zfs get": (zpool_output.PROPERTIES_FORM, zpool_output.read_zfs_properties),
+    'grep -H "" /sys/module/zfs/parameters/*': (zpool_output.MODULE_FORM, zpool_output.read_zfs_module),
     "zpool list": (r"^NAME\s+SIZE\s+ALLOC\s+FREE", zpool_output.read_zpool_list),
     "mdadm.conf": (r"^(?:ARRAY|MAILADDR|MAILFROM|DEVICE|CREATE|HOMEHOST)[ \t]+\S+", md_output.read_mdadm_configuration),
     "/proc/mdstat": (r"^Personalities :|^md\S* : (in)?active", md_output.read_mdstat),

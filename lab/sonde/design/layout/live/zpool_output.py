@@ -88,17 +88,17 @@ def _read_open_scrub(pool_text: str) -> dict[str, str]:
 
 def _read_properties(text: str, pool: str) -> dict[str, str]:
     """Properties of a pool in the output of zpool get and zfs get; the key of a dataset's property is
-    property@dataset."""
-    pattern = rf"^{re.escape(pool)}(/\S*)?[ \t]+([a-z][a-z_]*)[ \t]+(\S+)(?:[ \t]|$)"
+    property@dataset, that of feature@name of a pool is "feature name"."""
+    pattern = rf"^{re.escape(pool)}(/\S*)?[ \t]+([a-z][a-z_]*(?:@\w+)?)[ \t]+(\S+)(?:[ \t]|$)"
     return {
-        f"{name}@{pool}{dataset}" if dataset else name: value
+        f"{name}@{pool}{dataset}" if dataset else name.replace("@", " "): value
         for dataset, name, value in re.findall(pattern, text, re.MULTILINE)
     }
 
 
 def read_zfs_properties(output_text: str, output_origin: str) -> ObservedStorage:
     """Parses zpool get and zfs get: properties of pools and of their datasets."""
-    rows = re.findall(r"^([\w.:-]+)(?:/\S*)?[ \t]+[a-z][a-z_]*[ \t]+\S+", output_text, re.MULTILINE)
+    rows = re.findall(r"^([\w.:-]+)(?:/\S*)?[ \t]+[a-z][a-z_]*(?:@\w+)?[ \t]+\S+", output_text, re.MULTILINE)
     pools = dict.fromkeys(pool for pool in rows if pool != "NAME")
     if not pools:
         raise UserError(f"{output_origin} names no pool; it should be what zpool get or zfs get prints.")
@@ -106,6 +106,18 @@ def read_zfs_properties(output_text: str, output_origin: str) -> ObservedStorage
         ObservedFileSystem(pool, "zfs", facts=_read_properties(output_text, pool), origin=output_origin)
         for pool in pools
     ))  # fmt: skip
+
+
+# The form that identifies parameters of the module zfs, as grep -H prints them.
+MODULE_FORM = r"^/sys/module/zfs/parameters/"
+
+
+def read_zfs_module(output_text: str, output_origin: str) -> ObservedStorage:
+    """Parses grep -H "" of files below /sys/module/zfs/parameters."""
+    facts = dict(re.findall(rf"{MODULE_FORM}(\w+):(\S+)$", output_text, re.MULTILINE))
+    if not facts:
+        raise UserError(f"{output_origin} names no parameter; it should be lines like {MODULE_FORM[1:]}zfs_arc_max:0.")
+    return ObservedStorage((ObservedFileSystem("module zfs", "zfs module", facts=facts, origin=output_origin),))
 
 
 def _iterate_vdevs(pool_text: str, pool_name: str) -> Iterator[ObservedVdev]:

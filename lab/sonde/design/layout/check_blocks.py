@@ -103,11 +103,8 @@ def _check_sectors(
     if file_system.log_device not in (None, "internal"):
         sectors = sectors[:1]  # the log is on other drives
     sector = min(sectors, default=0)
-    name = file_system.device.rsplit("/", 1)[-1]
-    physical = max(
-        (int(disk.queue.get("physical_block_size", 0) or 0) for disk in observed_storage.iterate_disks_below(name)),
-        default=0,
-    )
+    below = list_disks_below(observed_storage, (file_system,))
+    physical = max((int(disk.queue.get("physical_block_size", 0) or 0) for disk in below), default=0)
     if not sector or not physical:
         return
     yield CheckedItem("sectors", file_system.location)

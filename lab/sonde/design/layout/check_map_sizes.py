@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the size of multipath maps with that of their paths, and the ends of partitions with the size of their disk:
-LUNs and disks that grew or shrank."""
+"""Compares the size of multipath maps with that of their paths, of arrays with that of their members, and the ends of
+partitions with the size of their disk."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedStorage
 from sonde.model.units import format_bytes
+
+# Rounding to chunks takes less than this fraction of an array.
+_SIZE_SHARE = 0.01
 
 
 def find_map_size_faults(observed_storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
@@ -37,6 +40,23 @@ def find_map_size_faults(observed_storage: ObservedStorage) -> Iterator[LayoutFa
                 "requests beyond its end fail: data is lost or was never written",
                 "give the LUN its former size on the array before anything is written, then check the file system",
                 ("size",),
+            )  # fmt: skip
+
+
+def find_array_size_faults(observed_storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
+    """Arrays that are smaller than what they use of their members, as mdadm --grow --array-size makes them."""
+    for array in observed_storage.disks.values():
+        used = array.settings.get("used_bytes", "")
+        if array.kind != "md" or not used.isdigit() or not array.size or not array.data or array.level == "linear":
+            continue
+        yield CheckedItem("the size of an array", array.name)
+        expected = array.data * int(used)
+        if array.size < (1 - _SIZE_SHARE) * expected and array.settings.get("reshape_position", "none") == "none":
+            yield LayoutFault(
+                "array smaller than its members", array.name,
+                f"it has {format_bytes(array.size)}; its members give {format_bytes(expected)}",
+                "the rest cannot be used", f"mdadm --grow /dev/{array.name} --array-size=max, then grow what is on it",
+                ("array_size",),
             )  # fmt: skip
 
 

@@ -179,6 +179,7 @@ def _check_log_buffers(file_system: ObservedFileSystem) -> Iterator[LayoutFault]
             "mount option", file_system.location,
             f"it is mounted with logbsize={size // KIB}k: a log buffer takes {format_bytes(size)}",
             "creates and removals fill the log by small writes", "mount it with logbsize=256k",
+            ("mount option logbsize",),
         )  # fmt: skip
 
 

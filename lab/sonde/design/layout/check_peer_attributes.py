@@ -17,6 +17,7 @@ from sonde.design.layout.check_planned_pools import find_vdev_disk
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem, ObservedStorage
 from sonde.design.layout.peer_groups import PeerGroup, group_targets
+from sonde.design.layout.peer_mounts import group_mounts
 
 # In groups of parts that are only likely to be alike, the odd ones are at most this fraction.
 _MAX_ODD_FRACTION = 1 / 3
@@ -38,9 +39,7 @@ _INDIVIDUAL_ATTRIBUTE_PATTERN = re.compile(
     r"|configured_\w+|array_uuid|superblock_\w+"
     r"|failed_devices|%rd|avg \w+|maxor|nor|wait|sz/GBs"  # the second and later ones are counters of pm
 )
-_LOCAL_KINDS = ("xfs", "ext4")
 _TARGET_PATTERN = re.compile(r"(\w+[-:=](?:OST|MDT))[0-9a-f]{4}")
-_MADE_WITH = ("isize", "sector", "crc", "finobt", "sparse", "inode_bytes", "flex_groups", "log-version", "ftype")
 _QUEUE_SETTINGS = frozenset(
     {"write_cache", "scheduler", "read_ahead_kb", "nr_requests", "max_sectors_kb", "queue_depth"}
 )
@@ -216,7 +215,7 @@ def _list_groups(observed_storage: ObservedStorage) -> Iterator[PeerGroup]:
     yield from _group_by_technology(observed_storage, "drives of all arrays", members, "")
     yield from group_arrays(observed_storage)
     yield from _group_maps(observed_storage, disks)
-    yield from _group_numbered_mounts(observed_storage.file_systems)
+    yield from group_mounts(observed_storage.file_systems)
     yield from _group_single_drives(observed_storage)
 
 
@@ -346,31 +345,6 @@ def _group_maps(observed_storage: ObservedStorage, disks: Sequence[ObservedDisk]
         names = [path.name for disk in maps for path in disk.paths if path.name in observed_storage.disks]
         paths = {name: read_peer_attributes(observed_storage.disks[name]) for name in names}
         yield PeerGroup(f"paths of all maps{noun}", paths, False)
-
-
-def _name_option(option: str) -> str:
-    return "of access times" if option in ("noatime", "relatime", "strictatime") else option.partition("=")[0]
-
-
-def _group_numbered_mounts(file_systems: Sequence[ObservedFileSystem]) -> Iterator[PeerGroup]:
-    """Local file systems at mount points that only a number distinguishes, like /data/target01: what they were made
-    with, and how they are mounted."""
-    groups: dict[tuple[str, str], dict[str, ObservedFileSystem]] = {}
-    for each in file_systems:
-        role = re.sub(r"\d+", "*", each.location)
-        if each.kind in _LOCAL_KINDS and each.options and role != each.location:
-            groups.setdefault((each.kind, role), {})[each.location] = each
-    for (kind, role), mounts in groups.items():
-        options = {_name_option(option) for each in mounts.values() for option in each.options}
-        peers = {}
-        for location, each in mounts.items():
-            numbers = {"block": each.block, "unit": each.unit, "width": each.width, "log": each.log}
-            values = {name: str(value) for name, value in numbers.items() if value is not None}
-            values |= {name: each.facts[name] for name in _MADE_WITH if each.facts.get(name)}
-            written = {_name_option(option): option for option in each.options}
-            values |= {f"mount option {name}": written.get(name, "absent") for name in options}
-            peers[location] = values
-        yield PeerGroup(f"{kind} at {role}", peers, False)
 
 
 def _group_single_drives(observed_storage: ObservedStorage) -> Iterator[PeerGroup]:

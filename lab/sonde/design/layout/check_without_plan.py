@@ -13,7 +13,11 @@ from sonde.design.layout.check_datasets import find_dataset_faults
 from sonde.design.layout.check_drive_signatures import find_foreign_signatures
 from sonde.design.layout.check_drives import find_drive_faults
 from sonde.design.layout.check_inodes import find_inode_faults
-from sonde.design.layout.check_map_sizes import find_map_size_faults, find_partition_end_faults
+from sonde.design.layout.check_map_sizes import (
+    find_array_size_faults,
+    find_map_size_faults,
+    find_partition_end_faults,
+)
 from sonde.design.layout.check_mounts import find_covered_mounts
 from sonde.design.layout.check_path_use import find_bypassed_maps
 from sonde.design.layout.check_spares import find_pool_spare_faults
@@ -32,6 +36,7 @@ def find_device_faults_without_plan(observed_storage: ObservedStorage) -> Iterat
     yield from find_bypassed_maps(observed_storage)
     yield from find_copied_volumes(observed_storage)
     yield from find_map_size_faults(observed_storage)
+    yield from find_array_size_faults(observed_storage)
     yield from find_partition_end_faults(observed_storage)
     yield from find_volume_faults(observed_storage)
     yield from find_volume_group_faults(observed_storage)

@@ -168,6 +168,9 @@ RULES: Sequence[CauseRule] = (
     CauseRule(
         _DIFFERS_FROM_PEERS, frozenset({"unit"}), _DIFFERS_FROM_PEERS, frozenset({"unit", "width"}), is_above=True
     ),
+    CauseRule("array smaller than its members", _ANY, "larger than its device", _ANY, is_above=True),
+    CauseRule("array read-only", _ANY, "write-protected", _ANY),
+    CauseRule("sectors too small", _ANY, _DIFFERS_FROM_PEERS, frozenset({"sector", "log_sector"})),
     CauseRule("invalid snapshot", _ANY, "snapshot almost full", _ANY),
     CauseRule("snapshot almost full", _ANY, "snapshot slows its origin", _ANY, is_partial=True),
     CauseRule("invalid snapshot", _ANY, "snapshot slows its origin", _ANY, is_partial=True),

@@ -22,7 +22,7 @@ def find_faults(text: str, *file_systems: ObservedFileSystem) -> list[tuple[str,
 @pytest.mark.parametrize(("name", "first", "second"), [
     ("multihost", "on", "off"), ("ashift", "12", "13"), ("feature@large_blocks", "active", "disabled"),
     ("autoexpand", "on", "off")])  # fmt: skip
-def test_property_of_one_of_two_pools_is_reported(name: str, first: str, second: str) -> None:
+def test_property_of_one_pool_is_reported(name: str, first: str, second: str) -> None:
     ((kind, location, problem),) = find_faults(f"{HEAD}pool0  {name}  {first}  local\npool1  {name}  {second}  local\n")
     assert (kind, location) == ("differs from its peers", "pool0, pool1")
     assert "on pool0" in problem

@@ -74,7 +74,7 @@ def _read_xfs_facts(
     "lazy-count": log_fields.get("lazy-count", ""),
               "log-version": log_fields.get("version", ""), "finobt": meta_fields.get("finobt", ""),
               "ftype": naming_fields.get("ftype", ""), "isize": meta_fields.get("isize", ""),
-              "sparse": meta_fields.get("sparse", ""),
+              "sparse": meta_fields.get("sparse", ""), "rmapbt": meta_fields.get("rmapbt", ""),
               "log_sector": log_fields.get("sectsz", ""),
               "log_unit": "" if log_unit is None else str(log_unit)}  # fmt: skip
     return {name: value for name, value in values.items() if value.isdigit()}

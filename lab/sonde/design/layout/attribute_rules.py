@@ -290,13 +290,16 @@ def find_attribute_faults(
 ) -> Iterator[LayoutFault | CheckedItem]:
     """The faults of all attributes for which there is a rule."""
     for file_system in file_systems:
-        yield from _apply_rules(file_system.kind, file_system.location, file_system.facts)
+        yield from apply_rules(RULES, file_system.kind, file_system.location, file_system.facts)
     for disk in disks:
-        yield from _apply_rules(disk.kind, disk.name, {**disk.queue, **disk.settings})
+        yield from apply_rules(RULES, disk.kind, disk.name, {**disk.queue, **disk.settings})
 
 
-def _apply_rules(part_name: str, location: str, attributes: Mapping[str, str]) -> Iterator[LayoutFault | CheckedItem]:
-    for rule in RULES:
+def apply_rules(
+    rules: Sequence[AttributeRule], part_name: str, location: str, attributes: Mapping[str, str]
+) -> Iterator[LayoutFault | CheckedItem]:
+    """The faults of the attributes of one part."""
+    for rule in rules:
         if rule.part != part_name:
             continue
         for owner, value in _find_values(rule.attribute, location, attributes):

@@ -36,7 +36,7 @@ _INDIVIDUAL_ATTRIBUTE_PATTERN = re.compile(
     r"|discard_\w+|write_same_max_bytes|write_zeroes\w*|zone_\w+|nr_zones|max_open_zones|max_active_zones"
     r"|stripe_cache_active|last_sync_action|consistency_policy|rd\d+|component_size|protection|block_device_state"
     r"|bitmap/(?:backlog|can_clear|location|max_backlog_used|space|time_base|metadata)|uuid_sub|suspend_\w+|safe_mode\w*"
-    r"|configured_\w+|array_uuid|superblock_\w+"
+    r"|configured_\w+|array_uuid|superblock_\w+|(?:port_)?max_link_\w+"
     r"|failed_devices|%rd|avg \w+|maxor|nor|wait|sz/GBs"  # the second and later ones are counters of pm
 )
 _TARGET_PATTERN = re.compile(r"(\w+[-:=](?:OST|MDT))[0-9a-f]{4}")

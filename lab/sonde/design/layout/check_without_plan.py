@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.check_cache_redundancy import find_cache_faults
+from sonde.design.layout.check_components import find_component_faults
 from sonde.design.layout.check_dataset_peers import find_dataset_differences
 from sonde.design.layout.check_dataset_settings import find_dataset_setting_faults
 from sonde.design.layout.check_datasets import find_dataset_faults
@@ -44,6 +45,7 @@ def find_device_faults_without_plan(observed_storage: ObservedStorage) -> Iterat
     yield from find_drive_faults(observed_storage)
     yield from find_superblock_faults(observed_storage)
     yield from find_shared_swap(observed_storage)
+    yield from find_component_faults(observed_storage)
     yield from find_unstable_names(observed_storage)
 
 

@@ -44,7 +44,8 @@ def test_recorded_outputs_have_the_expected_values() -> None:
     assert (home.unit, home.width, home.log) == (512 * KIB, MIB, GIB)
 
 
-@pytest.mark.parametrize("form", FORMS)
+# a log without errors is complete, and each line of systemctl names a unit
+@pytest.mark.parametrize("form", [form for form in FORMS if form not in ("dmesg", "systemctl show")])
 def test_incomplete_output_is_one_sentence(form: str) -> None:
     heads = {
         "lsblk --json --bytes --output-all": '{"blockdevices": []}', "multipathd show maps json": '{"maps": []}',
@@ -67,6 +68,10 @@ def test_incomplete_output_is_one_sentence(form: str) -> None:
         "smartctl -H": "SMART Health Status: OK\n", "/etc/fstab": "UUID=1-2 /\n",
         'grep -H "" /sys/module/zfs/parameters/*': "/sys/module/zfs/parameters/zfs_arc_max\n",
         "/etc/lvm/devices/system.devices": "IDTYPE=devname IDNAME=\n", "lvmconfig devices/filter": "filter=[\n",
+        "/proc/swaps": "Filename Type Size Used Priority\n",
+        "storcli /call show all": "VD LIST :\n", "sg_ses --page=es": "Enclosure Status diagnostic page:\n",
+        "ssacli controller all show config detail": "Smart Array P440 in Slot 0\n",
+        'grep -H "" /sys/class/scsi_host/*/*': "/sys/class/scsi_host/host0\n",
         "smartctl -A": "ID# ATTRIBUTE_NAME FLAG\n",
         "mdadm.conf": "MAILADDR root\n", "date +%Y-%m-%dT%H:%M:%S%z": "2026-02-31T00:00:00+0000\n",
     }  # fmt: skip

@@ -50,11 +50,48 @@ for disk in /sys/block/*; do
         device/queue_depth device/timeout device/eh_timeout device/state ro alignment_offset; do
         [ ! -r "$disk/$file" ] || files="$files $disk/$file"
     done
+    for file in "$disk"/device/../../../phy-*/sas_phy/*/negotiated_linkrate "$disk"/device/device/*_link_* \
+        "$disk"/device/device/../max_link_* "$disk"/device/nvme*/device/*_link_*; do
+        [ ! -r "$file" ] || files="$files $file"
+    done
     part grep -H "" $files
     [ ! -e "$disk/device/timeout" ] || part smartctl -l scterc "/dev/${disk##*/}"
     [ ! -e "$disk/device" ] || part smartctl -H "/dev/${disk##*/}"
     [ ! -e "$disk/device" ] || part smartctl -A "/dev/${disk##*/}"
 done
+files=
+for file in /sys/class/scsi_host/host*/proc_name /sys/class/scsi_host/host*/version_fw \
+    /sys/class/scsi_host/host*/board_name /sys/class/scsi_host/host*/fw_version /sys/class/scsi_host/host*/fwrev \
+    /sys/class/scsi_host/host*/model*name /sys/class/scsi_host/host*/device/../*_link_* \
+    /sys/class/scsi_host/host*/device/../../max_link_* /sys/class/fc_host/host*/port_state \
+    /sys/class/fc_host/host*/speed /sys/class/fc_host/host*/supported_speeds \
+    /sys/devices/system/cpu/cpufreq/policy*/scaling_governor /sys/devices/system/cpu/cpufreq/policy*/scaling_driver \
+    /sys/devices/system/cpu/cpufreq/policy*/energy_performance_preference /proc/sys/vm/dirty_ratio \
+    /proc/sys/vm/dirty_bytes /proc/sys/vm/dirty_background_ratio /proc/sys/vm/dirty_background_bytes \
+    /proc/sys/vm/swappiness /proc/sys/vm/min_free_kbytes /proc/sys/vm/zone_reclaim_mode \
+    /proc/sys/vm/vfs_cache_pressure; do
+    [ ! -r "$file" ] || files="$files $file"
+done
+part grep -H "" $files
+part cat /proc/swaps
+for box in /sys/class/enclosure/*/; do
+    [ -d "$box" ] || continue
+    part grep -rsH --include=status --include=fault --include=components "" "$box" "${box}device/vendor" \
+        "${box}device/model" "${box}device/rev"
+    for generic in "${box}"device/scsi_generic/*; do
+        [ ! -d "$generic" ] || part sg_ses --page=es "/dev/${generic##*/}"
+    done
+done
+for tool in storcli64 storcli perccli64 perccli; do
+    part "$tool" /call show all
+    part "$tool" /call/eall/sall show all
+done
+part ssacli controller all show config detail
+part systemctl show --property=Id,LoadState,ActiveState,SubState,UnitFileState mdmonitor.service mdadm.service \
+    smartd.service smartmontools.service zfs-zed.service zed.service multipathd.service fstrim.timer raid-check.timer \
+    mdcheck_start.timer
+part systemctl list-units --state=failed --all --plain --no-legend --no-pager
+part dmesg --level=emerg,alert,crit,err,warn
 part df -iT
 findmnt --real --noheadings --types xfs --output TARGET 2>/dev/null | while read -r mount; do
     part xfs_info "$mount"

@@ -148,6 +148,16 @@ class FstabEntry:
 
 
 @dataclass(frozen=True)
+class ObservedComponent:
+    """A part of a server that is no block device: adapter, enclosure, service, kernel errors, …, by its kind."""
+
+    kind: str
+    name: str
+    attributes: Mapping[str, str]
+    origin: str = ""
+
+
+@dataclass(frozen=True)
 class ObservedStorage:
     """All observations. `unread` holds lines that were not parsed, `unknown` what could not be observed."""
 
@@ -159,6 +169,7 @@ class ObservedStorage:
     unknown: tuple[str, ...] = ()
     fstab: tuple[FstabEntry, ...] = ()
     date: str = ""  # when they were made, in the format of ISO 8601
+    components: tuple[ObservedComponent, ...] = ()
 
     def iterate_disks_below(
         self, top_disk: str, is_end: Callable[[ObservedDisk], bool] | None = None
@@ -186,7 +197,7 @@ def merge_observations(first: ObservedStorage, second: ObservedStorage) -> Obser
     return ObservedStorage(
         first.file_systems + second.file_systems, disks, first.files + second.files, first.slices + second.slices,
         first.unread + second.unread, tuple(dict.fromkeys(first.unknown + second.unknown)),
-        first.fstab + second.fstab, first.date or second.date,
+        first.fstab + second.fstab, first.date or second.date, first.components + second.components,
     )  # fmt: skip
 
 

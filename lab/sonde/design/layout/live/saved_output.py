@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from sonde.design.layout.live import (
+    component_output,
     cray_x1_output,
     device_output,
     linux_tool_output,
@@ -15,6 +16,7 @@ from sonde.design.layout.live import (
     lvm_output,
     md_output,
     partition_output,
+    raid_adapter_output,
     smart_output,
     sysfs_lines,
     text_output,
@@ -48,6 +50,13 @@ FORMS: Mapping[str, tuple[str, Reader]] = {
     'grep -H "" /sys/module/zfs/parameters/*': (zpool_output.MODULE_FORM, zpool_output.read_zfs_module),
     "zpool list": (r"^NAME\s+SIZE\s+ALLOC\s+FREE", zpool_output.read_zpool_list),
     "mdadm.conf": (r"^(?:ARRAY|MAILADDR|MAILFROM|DEVICE|CREATE|HOMEHOST)[ \t]+\S+", md_output.read_mdadm_configuration),
+    "systemctl show": (component_output.UNITS_FORM, component_output.read_systemd_units),
+    "/proc/swaps": (component_output.SWAPS_FORM, component_output.read_swaps),
+    "dmesg": (component_output.LOG_FORM, component_output.read_kernel_log),
+    "storcli /call show all": (raid_adapter_output.STORCLI_FORM, raid_adapter_output.read_storcli),
+    "ssacli controller all show config detail": (raid_adapter_output.SSACLI_FORM, raid_adapter_output.read_ssacli),
+    "sg_ses --page=es": (raid_adapter_output.SES_FORM, raid_adapter_output.read_sg_ses),
+    'grep -H "" /sys/class/scsi_host/*/*': (component_output.SYSFS_FORM, component_output.read_sysfs_components),
     "/proc/mdstat": (r"^Personalities :|^md\S* : (in)?active", md_output.read_mdstat),
     "df -i": (device_output.DF_FORM, device_output.read_df_inodes),
     "smartctl -A": (smart_output.ATTRIBUTES_FORM, smart_output.read_smartctl_attributes),
@@ -103,8 +112,14 @@ _EMPTY_FORMS: Mapping[str, str] = {
     "lvs": _EMPTY_REPORT, "pvs": _EMPTY_REPORT, "": "",
     "cat /etc/fstab": r"(?:#.*(?:\n|$)|\n)*", "smartctl -H": _SMARTCTL_HEADER_TEXT,
     "smartctl -A": _SMARTCTL_HEADER_TEXT,
+    "cat /proc/swaps": r"Filename.*", "storcli": r"(?:.*\n)*Description = No Controller found.*",
+    "perccli": r"(?:.*\n)*Description = No Controller found.*",
+    "systemctl": r"(?:System has not been booted|Failed to connect)(?:.*(?:\n|$))*",
+    "dmesg": r"dmesg: read kernel buffer failed.*",
     "zpool": "no pools available", "zfs": "no datasets available",
 }  # fmt: skip
+# Commands that print nothing where all is well.
+_SILENT_COMMANDS = ("dmesg", "systemctl list-units")
 # Drives of SAS have no such limit: smartctl prints no more than that it could open them.
 _NO_SCTERC_PATTERN = re.compile(
     _SMARTCTL_HEADER_TEXT + r"(?:\s+SCSI device successfully opened)?(?:\s+Use 'smartctl -a' .* information)?"
@@ -140,6 +155,8 @@ def read_collector_output(output_text: str, output_origin: str) -> ObservedStora
             storage = merge_observations(storage, lvm_output.read_lvm_warnings(part, f"{output_origin}, {mark[1]}"))
         if "json" in mark[1]:
             part = _cut_json(part)
+        if not part.strip() and mark[1].startswith(_SILENT_COMMANDS):
+            continue
         if _is_empty_output(mark[1], part):
             empty.append(mark[1])
             continue

@@ -10,7 +10,7 @@ from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage
 from sonde.model.errors import UserError
 
 _SECTOR = 512
-_LINE_PATTERN = re.compile(r"^/sys/(?:class/)?block/([^/]+)/(?:(queue|md|device)/)?([\w/:-]+):(.*)$", re.MULTILINE)
+_LINE_PATTERN = re.compile(r"^/sys/(?:class/)?block/([^/]+)/(?:(queue|md|device)/)?([\w/:.-]+):(.*)$", re.MULTILINE)
 # Attributes of the device itself, not of its queue, that are of use.
 _DEVICE_ATTRIBUTES = {"ro": "read_only", "alignment_offset": "alignment"}
 
@@ -34,6 +34,7 @@ def _make_disk(disk_name: str, text_by_folder_and_file: dict[str, dict[str, str]
         text_by_folder_and_file.get("md", {}),
         dict(text_by_folder_and_file.get("device", {})),
     )
+    device = {_name_link(name): value for name, value in device.items()}
     state, depth = device.pop("state", ""), device.pop("queue_depth", "")
     general = {_DEVICE_ATTRIBUTES[key]: value for key, value in text_by_folder_and_file.get("", {}).items()
                if key in _DEVICE_ATTRIBUTES and value != "0"}  # fmt: skip
@@ -48,6 +49,14 @@ def _make_disk(disk_name: str, text_by_folder_and_file: dict[str, dict[str, str]
         flash={"0": True, "1": False}.get(queue.get("rotational", "")),
         queue_depth=int(depth) if depth.isdigit() else None, state=state,
     )  # fmt: skip
+
+
+def _name_link(path: str) -> str:
+    """A file about the link of a drive by its name, that of the port above it with a prefix."""
+    name = path.rsplit("/", 1)[-1]
+    if not re.fullmatch(r"negotiated_linkrate|(?:current|max)_link_\w+", name):
+        return path
+    return f"port_{name}" if re.search(r"device/\.\./[^/]+$", path) else name
 
 
 def read_array_attributes(text_by_file: dict[str, str]) -> dict[str, str]:

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks the components of a server that are no block devices: adapters, enclosures, settings, and the kernel log."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.attribute_rules import apply_rules
+from sonde.design.layout.check_services import find_service_faults
+from sonde.design.layout.component_rules import COMPONENT_RULES
+from sonde.design.layout.faults import LayoutFault
+from sonde.design.layout.live.observations import ObservedStorage
+from sonde.model.units import format_bytes
+
+# Errors of these kinds also happen on sound servers: this many are a fault.
+_LEAST_COUNTS = {"resets of a link": 3, "errors of PCI Express": 5, "timeouts": 2}
+_ERROR_COSTS = {
+    "errors of PCI Express": "packets are repeated, or the link runs with fewer lanes: the device is slower",
+    "errors of a file system": "its structure is damaged, or it stopped: programs get errors",
+    "hung tasks": "a program has waited for more than two minutes for storage",
+    "resets of a link": "requests wait for seconds while the link is set up again",
+    "adapter faults": "all drives behind it wait while it is reset",
+}
+_ERROR_REMEDIES = {
+    "bad sectors": "smartctl -a shows whether it wears out; scrub its array, and replace it if the number grows",
+    "errors of PCI Express": "reseat the card or drive, look at its slot and riser (lspci -vv: LnkSta, UESta)",
+    "errors of a file system": "stop its use, save the log, then check it (xfs_repair -n, e2fsck -fn)",
+    "hung tasks": "look which device is slow at that time (iostat -x), and for errors before this message",
+    "adapter faults": "update its firmware, look at its temperature and slot; replace it if it happens again",
+}
+_SLOW_SWAP_KIB = 1024 * 1024
+_IDENTITIES = frozenset({"unique_id", "id", "proc_name", "max_link_speed", "max_link_width"})
+_PEER_ATTRIBUTES = ("version_fw", "fw_version", "fwrev", "speed", "rev", "current_link_speed", "current_link_width")
+
+
+def find_component_faults(observed_storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
+    """All faults of components."""
+    attributes: dict[tuple[str, str], dict[str, str]] = {}
+    for each in observed_storage.components:
+        if each.kind not in ("service", "kernel errors"):
+            attributes.setdefault((each.kind, each.name), {}).update(each.attributes)
+    for (kind, name), values in attributes.items():
+        yield from apply_rules(COMPONENT_RULES, kind, name, values)
+        if kind == "swap":
+            yield from _check_used_swap(name, values)
+        if kind == "adapter":
+            yield from _check_link(name, values)
+    for disk in observed_storage.disks.values():
+        yield from _check_link(disk.name, disk.settings)
+    yield from _compare_models(attributes)
+    yield from _find_kernel_errors(observed_storage)
+    yield from find_service_faults(observed_storage)
+
+
+def _check_used_swap(path: str, values: Mapping[str, str]) -> Iterator[LayoutFault | CheckedItem]:
+    yield CheckedItem("used swap", path)
+    size, used = int(values["kib"]), int(values["used_kib"])
+    if used > _SLOW_SWAP_KIB and 2 * used > size:
+        yield LayoutFault(
+            "memory is short", path, f"{format_bytes(used * 1024)} of {format_bytes(size * 1024)} of swap are used",
+            "services wait for pages that come back from the swap space, and the page cache has little memory",
+            "find what takes the memory (smem, ps; the ARC of ZFS and the caches of Lustre have limits), then swapoff"
+            " and swapon", ("used_kib",),
+        )  # fmt: skip
+
+
+def _read_number(text: str) -> float:
+    match = re.match(r"[\d.]+", text)
+    return float(match[0]) if match else 0.0
+
+
+def _check_link(name: str, values: Mapping[str, str]) -> Iterator[LayoutFault | CheckedItem]:
+    """The link of a device to the processor: lanes and rate against what the device, and the port above it, can do."""
+    width, most_lanes = values.get("current_link_width", ""), values.get("max_link_width", "")
+    speed, most_speed = (values.get(f"{prefix}_link_speed", "") for prefix in ("current", "max"))
+    if not (_read_number(width) and _read_number(most_lanes)):
+        return
+    yield CheckedItem("link of PCI Express", name)
+    texts = []
+    if _read_number(width) < _read_number(most_lanes):
+        port = values.get("port_max_link_width", "")
+        reason = f" (the port above it has {port})" if 0 < _read_number(port) < _read_number(most_lanes) else ""
+        texts.append(f"{width} of {most_lanes} lanes{reason}")
+    reachable = min(_read_number(most_speed), _read_number(values.get("port_max_link_speed", "")) or 1e9)
+    if 0 < _read_number(speed) < reachable:
+        texts.append(f"{speed} instead of {most_speed}")
+    if texts:
+        yield LayoutFault(
+            "slow link of PCI Express", name, f"its link runs with {' and '.join(texts)}",
+            "it moves at most that fraction of its rate: all drives behind an adapter share it",
+            "put it in a slot with as many lanes, or reseat it; look at riser and cable, and at lspci -vv (LnkSta)",
+            ("current_link_width", "current_link_speed"),
+        )  # fmt: skip
+
+
+def _compare_models(attributes: Mapping[tuple[str, str], Mapping[str, str]]) -> Iterator[LayoutFault | CheckedItem]:
+    """Firmware, rate and link of adapters, and of enclosures, of one model."""
+    groups: dict[tuple[str, str], dict[str, Mapping[str, str]]] = {}
+    for (kind, name), values in attributes.items():
+        titles = ("board_name", "model_name", "modelname", "model")
+        model = next((values[title] for title in titles if values.get(title)), "")
+        if kind in ("adapter", "enclosure") and model and "Linkdown" not in values.get("port_state", ""):
+            groups.setdefault((kind, model.strip()), {})[name] = values
+    for (kind, model), parts in groups.items():
+        for attribute in _PEER_ATTRIBUTES if len(parts) > 1 else ():
+            values = {name: each[attribute].strip() for name, each in parts.items() if each.get(attribute)}
+            if len(values) > 1:
+                yield CheckedItem(f"{attribute} of each {kind}", ", ".join(values))
+            if len(set(values.values())) > 1:
+                texts = ", ".join(f"{value} on {name}" for name, value in values.items())
+                yield LayoutFault(
+                    "differs from its peers", ", ".join(values), f"{attribute} of the {kind}s {model}: {texts}",
+                    f"one {kind} has other errors and rates than the other: paths that should be equal are not",
+                    "give all of them the same firmware, cable and port", (attribute,), tuple(values),
+                )  # fmt: skip
+
+
+def _find_kernel_errors(observed_storage: ObservedStorage) -> Iterator[LayoutFault]:
+    for each in observed_storage.components:
+        if each.kind != "kernel errors":
+            continue
+        kind, count = each.attributes["kind"], int(each.attributes["count"])
+        if count >= _LEAST_COUNTS.get(kind, 1):
+            yield LayoutFault(
+                "errors in the kernel log", each.name,
+                f"the kernel log has {count} lines about {kind}, the last: {each.attributes['last']}",
+                _ERROR_COSTS.get(kind, "requests fail or take seconds, and its array may give it up"),
+                _ERROR_REMEDIES.get(kind, "look at cable, slot, path and smartctl -a, and replace what fails"),
+                ("kernel errors",),
+            )  # fmt: skip

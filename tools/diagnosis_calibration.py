@@ -196,7 +196,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=25, help="no further round on a machine after this time")
     parser.add_argument("--rounds", type=int, default=40, help="rounds of nine trials on each machine")
-    parser.add_argument("--drawn", type=int, default=2, help="machines drawn at random")
+    parser.add_argument("--drawn", type=int, default=4, help="machines drawn at random")
     parser.add_argument("--seed", type=int, default=1, help="another seed draws other faults")
     parser.add_argument("--write", action="store_true", help="write figures, tables and diagram")
     parser.add_argument("--page", action="store_true", help="run nothing; write tables and diagram of the figures")

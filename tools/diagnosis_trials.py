@@ -21,8 +21,11 @@ from sonde.diagnose.unknown_causes import MIN_SEPARATION, compute_separation, li
 from sonde.model.bundled_files import find_system_file
 from sonde.model.system import read_system
 
-# Shipped machines: system, mount, and targets of a smaller machine of the same kind.
-SHIPPED_MACHINES = (("edison", "fs3", 8), ("hpcs-demo", "", 8))
+# All shipped machines with storage targets: system, mount, and targets of a smaller machine of the same kind.
+SHIPPED_MACHINES = (
+    *(("edison", "fs3", 8), ("hpcs-demo", "", 8), ("sonexion-1300", "", 8)),
+    *(("cumulus", "", 6), ("slingshot-lustre", "", 8)),
+)
 COVERED, CAUSED, HEALTHY, UNCOVERED, PAIR = "covered", "cause", "healthy", "uncovered", "pair"
 _MAX_DRAWS = 200
 _VISIBLE_SDS = 3.0  # standard deviations of the noise by which a fault of a pair changes some measurement

@@ -31,6 +31,8 @@ COUNTER_OBSERVATIONS: Mapping[str, str] = {
     "other-traffic": "the device moved more bytes than the run",
     "busy-processors": "other programs used processor time",
     "retransmissions": "TCP sent segments again",
+    "loaded-metadata": "the metadata server worked for others",
+    "loaded-targets": "storage targets moved bytes of others",
     "reads-from-device": "reads that came from memory before came from the device",
     "little-space": "less than a tenth of the space is free",
     "processor-limit": "a control group limits the processors, and did not before",

@@ -9,13 +9,12 @@ from math import exp
 
 import numpy as np
 
-from sonde.diagnose.client_settings import SETTINGS_EXPERIMENT
 from sonde.diagnose.diagnosis import DiagnosisAnswer, RankedHypothesis
 from sonde.diagnose.diagnosis_model import DiagnosisModel
 from sonde.diagnose.hypotheses import FAULT, NOTHING, UNEXPLAINED
+from sonde.diagnose.library import find_diagnosis_experiment
 from sonde.diagnose.likelihood import ExperimentResult
 from sonde.diagnose.measurements import NODES
-from sonde.diagnose.network_streams import LOSSES_EXPERIMENT
 from sonde.diagnose.posterior import Posterior
 from sonde.diagnose.predictions import Prediction
 from sonde.diagnose.second_cause import SECOND_CAUSE_STOP_RULE, TwoCauses
@@ -206,7 +205,10 @@ def describe_measured_changes(result: ExperimentResult) -> str:
 
 def _choose_noun(experiment_id: str) -> str:
     """What the names of a yes-or-no result are about."""
-    return {SETTINGS_EXPERIMENT: "changed", LOSSES_EXPERIMENT: "observed"}.get(experiment_id, "messages")
+    phases = find_diagnosis_experiment(experiment_id).yes_or_no_phases
+    if any(phase.setting for phase in phases):
+        return "changed"
+    return "observed" if any(phase.counter for phase in phases) else "messages"
 
 
 def _describe_predicted(prediction: Prediction, strengths: Floats, noun: str) -> str:

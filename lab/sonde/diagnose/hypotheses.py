@@ -55,8 +55,16 @@ FAULT_GRIDS: Mapping[str, FaultGrid] = {
     "server-lost": FaultGrid(("30",), ("server",)),
     "router-lost": FaultGrid(("",), ("router",), absent_with=("network",)),
     "unbalanced-path": FaultGrid(("4", "8", "16"), absent_with=("network",)),
-    "mds-saturated": FaultGrid(("0.5", "0.75", "0.9"), category="load", absent_with=("load", "file_system")),
-    "noisy-neighbor": FaultGrid(("0.3", "0.6", "0.85"), category="load", seeds=2, absent_with=("load", "file_system")),
+    "mds-saturated": FaultGrid(
+        ("0.5", "0.75", "0.9"), category="load", absent_with=("load", "file_system"), counters=("loaded-metadata",)
+    ),
+    "noisy-neighbor": FaultGrid(
+        ("0.3", "0.6", "0.85"),
+        category="load",
+        seeds=2,
+        absent_with=("load", "file_system"),
+        counters=("loaded-targets",),
+    ),
     "cache-limit": FaultGrid(("1048576",), category="settings"),
     "client-software": FaultGrid(("5e-12", "2.5e-11", "1e-10"), category="software", absent_with=("software",)),
     "full-file-system": FaultGrid(("0.8", "0.88", "0.95"), counters=("little-space",)),

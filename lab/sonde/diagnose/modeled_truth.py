@@ -11,13 +11,14 @@ import numpy as np
 
 from sonde.diagnose.cause_predictions import compute_cause_change
 from sonde.diagnose.client_settings import CHANGED_AS_CAUSE, CHANGED_BY_CHANCE, changes_setting
+from sonde.diagnose.counter_experiments import compute_chance_of_observation
 from sonde.diagnose.description import CauseFile
 from sonde.diagnose.experiment_plan import ScaledExperiment
 from sonde.diagnose.hypotheses import FAULT_GRIDS, FaultGrid
 from sonde.diagnose.library import find_diagnosis_experiment
 from sonde.diagnose.likelihood import ExperimentResult
 from sonde.diagnose.measurements import RunMeasurement, compute_median_measurement, subtract_reference
-from sonde.diagnose.network_streams import compute_chance_of_observation, compute_stream_change, is_stream
+from sonde.diagnose.network_streams import compute_stream_change, is_stream
 from sonde.diagnose.noise import NoiseModel
 from sonde.diagnose.server_messages import (
     LOGGED_WITH_CAUSE,

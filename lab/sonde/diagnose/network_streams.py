@@ -7,17 +7,12 @@ servers take no part, so TCP sends segments of a stream again only where the net
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import log
 
 from sonde.diagnose.description import MeasuredPhase
 
-LOSSES_EXPERIMENT = "network-losses"
 # A link that is slower by a factor carries a stream that is slower by this factor.
 _SLOWER_LINK_FAULT = "slow-link"
-# Assumptions: a fault that the counters of a stream show is there with the first probability. They show one for other
-# reasons with the second.
-_SHOWN_BY_FAULT, _SHOWN_BY_CHANCE = 0.95, 0.05
 
 
 def is_stream(phase: MeasuredPhase) -> bool:
@@ -28,8 +23,3 @@ def is_stream(phase: MeasuredPhase) -> bool:
 def compute_stream_change(fault: str, strength_amount: str) -> float | None:
     """Log factor on the rate of a stream over the link that a fault is at; None for faults that have another effect."""
     return -log(float(strength_amount)) if fault == _SLOWER_LINK_FAULT else None
-
-
-def compute_chance_of_observation(observation_name: str, observations_of_cause: Sequence[str]) -> float:
-    """Probability that the counters of a stream show an observation under a cause that shows these."""
-    return _SHOWN_BY_FAULT if observation_name in observations_of_cause else _SHOWN_BY_CHANCE

@@ -14,11 +14,11 @@ import numpy as np
 
 from sonde.diagnose.chance_effects import ChanceEffect, ValueAlternative, find_chance_effect
 from sonde.diagnose.client_settings import CHANGED_AS_CAUSE, CHANGED_BY_CHANCE, changes_setting
+from sonde.diagnose.counter_experiments import compute_chance_of_observation
 from sonde.diagnose.description import DiagnosisExperiment
 from sonde.diagnose.hypotheses import CAUSE, FAULT, Hypothesis
 from sonde.diagnose.machine_map import DiagnosedMachine
 from sonde.diagnose.measurements import NODES, RunMeasurement, subtract_reference
-from sonde.diagnose.network_streams import compute_chance_of_observation
 from sonde.diagnose.noise import PART_OUTLIER_FACTOR, NoiseModel
 from sonde.diagnose.server_messages import (
     LOGGED_WITH_CAUSE,

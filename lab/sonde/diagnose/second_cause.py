@@ -10,16 +10,17 @@ from typing import Any
 import numpy as np
 
 from sonde.diagnose.cause_pairs import CausePairs, GroupKey, PartKey, compute_pair_probabilities
+from sonde.diagnose.description import DiagnosisExperiment, ExperimentCost
 from sonde.diagnose.diagnosis import DiagnosisStopRule, RankedHypothesis, select_most_informative_experiment
 from sonde.diagnose.diagnosis_model import DiagnosisModel
 from sonde.diagnose.hypotheses import CAUSE, FAULT, UNEXPLAINED
 from sonde.diagnose.likelihood import ExperimentResult
-from sonde.diagnose.network_streams import LOSSES_EXPERIMENT
 from sonde.diagnose.next_experiment import ExperimentValue
 from sonde.diagnose.pair_information import estimate_pair_information_bits
 
 # Experiments for both causes count.
 SECOND_CAUSE_STOP_RULE = DiagnosisStopRule(max_experiments=20)
+_QUICK_READING_S = 300.0
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,8 @@ class TwoCauses:
     def choose_next(self, rule: DiagnosisStopRule, seed: int) -> tuple[ExperimentValue | None, str]:
         """Returns the experiment that separates the probable pairs best for its cost, or None with the reason.
 
-        Logs and settings are read first: what two causes do to rates is predicted roughly, and reading is cheap.
+        Logs, settings and counters are read first: what two causes do to rates is predicted roughly, and reading is
+        cheap.
         """
 
         def estimate_values(experiment_ids: Sequence[str]) -> list[ExperimentValue]:
@@ -82,11 +84,7 @@ class TwoCauses:
             return sorted(values, key=lambda item: -item.bits_per_minute)
 
         done = {result.experiment for result in self.results}
-        unread = [
-            item.id
-            for item in self.model.experiments
-            if item.description.yes_or_no_phases and item.id != LOSSES_EXPERIMENT
-        ]
+        unread = [item.id for item in self.model.experiments if _is_read_quickly(item.description)]
         if unread := [name for name in unread if name not in done]:
             return estimate_values(unread)[0], ""
         if self.is_decided(rule):
@@ -125,6 +123,12 @@ def find_most_probable_pair(model: DiagnosisModel, results: Sequence[ExperimentR
         causes[best],
         sum(share for group, share in shares.items() if all(_is_unexplained(model, key) for key in group)),
     )
+
+
+def _is_read_quickly(experiment: DiagnosisExperiment) -> bool:
+    """Whether somebody only reads what is there already."""
+    cost = experiment.cost or ExperimentCost()
+    return bool(experiment.yes_or_no_phases) and (cost.person or 0.0) <= _QUICK_READING_S
 
 
 def _is_fault_or_known_cause(model: DiagnosisModel, part_key: PartKey) -> bool:

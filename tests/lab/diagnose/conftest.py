@@ -14,7 +14,7 @@ from sonde.diagnose.simulation import Simulator
 
 EXPERIMENTS = (
     *("every-target", "warm-cache", "names", "quiet-time", "previous-software", "server-messages"),
-    "client-settings",
+    *("client-settings", "server-load"),
 )
 FAULTS = ("slow-target", "slow-node", "slow-link", "mds-saturated", "noisy-neighbor")
 

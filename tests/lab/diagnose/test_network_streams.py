@@ -20,14 +20,13 @@ from sonde.diagnose.library import find_diagnosis_experiment
 from sonde.diagnose.likelihood import compute_rate_densities
 from sonde.diagnose.measurements import RunMeasurement
 from sonde.diagnose.modeled_truth import ModeledTruth
-from sonde.diagnose.network_streams import LOSSES_EXPERIMENT
 from sonde.diagnose.noise import NoiseModel
 from sonde.diagnose.predictions import STRENGTH_STEP, Prediction, count_strengths, predict_messages
 from sonde.diagnose.simulation import Simulator
 from sonde.diagnose.stated_results import parse_stated_result
 from sonde.model.errors import UserError
 
-STREAM, LOSSES = find_diagnosis_experiment("network-alone"), find_diagnosis_experiment(LOSSES_EXPERIMENT)
+STREAM, LOSSES = find_diagnosis_experiment("network-alone"), find_diagnosis_experiment("network-losses")
 
 
 @pytest.fixture(scope="module")

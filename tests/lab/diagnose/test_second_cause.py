@@ -273,7 +273,7 @@ def test_probability_of_pair_does_not_depend_on_chosen_strengths(
     assert probabilities[0] == pytest.approx(probabilities[1], abs=0.1)
 
 
-READINGS = ("server-messages", "client-settings")
+READINGS = ("server-messages", "client-settings", "server-load")
 
 
 def test_next_experiment_separates_probable_pairs(diagnosis_model: DiagnosisModel, simulator: Simulator) -> None:
@@ -292,12 +292,12 @@ def test_next_experiment_separates_probable_pairs(diagnosis_model: DiagnosisMode
     assert decided.choose_next(SECOND_CAUSE_STOP_RULE, 1) == (None, "one pair is as probable as the stop rule asks")
 
 
-def test_logs_and_settings_are_read_before_pairs_are_decided(
+def test_logs_settings_and_counters_are_read_before_pairs(
     diagnosis_model: DiagnosisModel, simulator: Simulator
 ) -> None:
     results = measure(diagnosis_model, simulator, ("slow-target t2 6", "slow-node n3 12"), ("every-target", "names"))
     experiments = []
-    for number in range(2):
+    for number in range(len(READINGS)):
         causes = find_most_probable_pair(diagnosis_model, results)
         assert causes is not None
         value, _ = causes.choose_next(SECOND_CAUSE_STOP_RULE, 1)

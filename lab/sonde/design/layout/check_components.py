@@ -12,7 +12,7 @@ from sonde.design.layout.check_services import find_service_faults
 from sonde.design.layout.component_rules import COMPONENT_RULES
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedStorage
-from sonde.model.units import format_bytes
+from sonde.model.units import format_bytes, format_count_with_noun
 
 # Errors of these kinds also happen on sound servers: this many are a fault.
 _LEAST_COUNTS = {"resets of a link": 3, "errors of PCI Express": 5, "timeouts": 2}
@@ -31,7 +31,6 @@ _ERROR_REMEDIES = {
     "adapter faults": "update its firmware, look at its temperature and slot; replace it if it happens again",
 }
 _SLOW_SWAP_KIB = 1024 * 1024
-_IDENTITIES = frozenset({"unique_id", "id", "proc_name", "max_link_speed", "max_link_width"})
 _PEER_ATTRIBUTES = ("version_fw", "fw_version", "fwrev", "speed", "rev", "current_link_speed", "current_link_width")
 
 
@@ -125,7 +124,8 @@ def _find_kernel_errors(observed_storage: ObservedStorage) -> Iterator[LayoutFau
         if count >= _LEAST_COUNTS.get(kind, 1):
             yield LayoutFault(
                 "errors in the kernel log", each.name,
-                f"the kernel log has {count} lines about {kind}, the last: {each.attributes['last']}",
+                f"the kernel log has {format_count_with_noun(count, 'line')} about {kind}, the last:"
+                f" {each.attributes['last']}",
                 _ERROR_COSTS.get(kind, "requests fail or take seconds, and its array may give it up"),
                 _ERROR_REMEDIES.get(kind, "look at cable, slot, path and smartctl -a, and replace what fails"),
                 ("kernel errors",),

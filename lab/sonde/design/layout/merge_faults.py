@@ -38,8 +38,8 @@ _ANY = frozenset[str]()
 # Faults that also leave messages in the kernel log.
 _LOGGED = (
     "drive about to fail", "bad sectors of a drive", "degraded", "failed drive in an array", "drive does not answer",
-    "path failed", "errors of a cable", "file system with errors", "file system stopped", "slow link of PCI Express",
-    "drive left its array", "errors of a drive",
+    "path failed", "errors of a cable", "slow link of a drive", "file system with errors", "file system stopped",
+    "slow link of PCI Express", "drive left its array", "errors of a drive",
 )  # fmt: skip
 
 
@@ -148,6 +148,7 @@ RULES: Sequence[CauseRule] = (
     CauseRule("degraded", _ANY, _NOT_AS_PLANNED, frozenset({"spares"}), is_partial=True),
     CauseRule("drive about to fail", _ANY, "bad sectors of a drive", _ANY),
     CauseRule("drive about to fail", _ANY, "worn flash", _ANY),
+    CauseRule("errors of a cable", _ANY, "slow link of a drive", _ANY),
     *(CauseRule(cause, _ANY, "errors in the kernel log", _ANY, is_above=True, is_partial=True) for cause in _LOGGED),
     CauseRule("cache battery failed", _ANY, "write-through cache", _ANY),
     CauseRule("timeout too short", _ANY, "timeout below error recovery", _ANY),

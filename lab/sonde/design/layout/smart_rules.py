@@ -56,6 +56,26 @@ SMART_RULES: Sequence[AttributeRule] = (
         needs={"health": "(?!.*FAIL).*"},
     ),
     AttributeRule(
+        "disk", "smart_spare", ".+ %", "drive about to fail", "of its spare blocks remain {value} (Available Spare)",
+        "it becomes read-only or fails when no spare block is left", _REPLACE,
+        needs={"health": "(?!.*FAIL).*", "smart_warning": "(0x0+)?"},
+    ),
+    AttributeRule(
+        "disk", "smart_test", "(?i).*fail.*", "bad sectors of a drive", "its last test of itself failed ({value})",
+        "reads of the failed sectors fail, or the drive fails soon", _REPLACE, needs={"smart_pending": "0?"},
+    ),
+    AttributeRule(
+        "disk", "smart_uncorrected", r"[1-9]\d*", "bad sectors of a drive",
+        "it could not correct {value} errors (Total uncorrected errors)",
+        "reads of them fail, and are lost when another member of its array fails", _REPLACE,
+        needs={"smart_grown_defects": r"\d?"},
+    ),
+    AttributeRule(
+        "disk", "smart_link", r".+ Gb/s", "slow link of a drive", "its link runs with {value}",
+        "flash and streams of disks are limited by it; errors often make a link slower",
+        "look at cable, slot and port, and at the kernel log (limiting SATA link speed)",
+    ),
+    AttributeRule(
         "disk", "smart_temperature", r"6\d|[7-9]\d|1\d\d", "drive too hot", "it has {value} °C",
         "hot drives slow down, make errors, and fail early", "look at fans, filters, and empty slots without covers",
         needs={"health": "(?!.*TEMPERATURE).*"},

@@ -142,7 +142,7 @@ def find_faults(output: str, old: str, new: str) -> list[LayoutFault]:
     ("units", "ActiveState=active", "ActiveState=inactive", "service does not run", "mdmonitor.service", "watches the"),
     ("swaps", "\t1024\t", "\t7388604\t", "memory is short", "/dev/dm-1", "of swap are used"),
     ("dmesg", "ata3: hard resetting link", "critical medium error, dev sdc, sector 91", "errors in the kernel log",
-     "sdc", "1 lines about bad sectors"),
+     "sdc", "1 line about bad sectors"),
     ("dmesg", "ata3: hard resetting link", "XFS (md5): Metadata corruption detected at xfs_inode_buf",
      "errors in the kernel log", "md5", "errors of a file system"),
     ("storcli", "RAID6 Optl", "RAID6 Dgrd", "degraded", "c0 v0/0 (ost0)", "Dgrd"),

@@ -42,6 +42,15 @@ Media and Data Integrity Errors:    0
 Error Information Log Entries:      12
 Warning  Comp. Temperature Time:    0
 """
+SATA_LINK = "SATA Version is:  SATA 3.3, 6.0 Gb/s (current: CURRENT Gb/s)\n"
+SELF_TEST = """Num  Test_Description    Status                  Remaining  LifeTime(hours)  LBA_of_first_error
+# 1  Extended offline    Completed: read failure       90%     34390         1938441208
+# 2  Short offline       Completed without error       00%     34100         -
+"""
+SAS_ERRORS = """           fast | delayed   rewrites  corrected  invocations   [10^9 bytes]  errors
+read:   1048576        2         0   1048578          2      91823.113           UNCORRECTED
+write:         0        0         0         0          0      18230.001           0
+"""
 VALUES = {"REALLOCATED": "0", "PENDING": "0", "ERRORS": "0", "CELSIUS": "35", "LIFE": "098"}
 
 
@@ -62,6 +71,10 @@ def find_faults(text: str, values: dict[str, str]) -> list[LayoutFault]:
     (NVME, {"Used:                    3%": "Used:                    104%"}, "worn flash", "104 % of its life"),
     (NVME, {"Integrity Errors:    0": "Integrity Errors:    1,024"}, "bad sectors of a drive", "1024 times"),
     (NVME, {"Warning:                   0x00": "Warning:                   0x04"}, "drive about to fail", "is 0x04"),
+    (NVME, {"Spare:                    100%": "Spare:                    4%"}, "drive about to fail", "remain 4 %"),
+    (SATA_LINK + ATA, {"CURRENT": "3.0"}, "slow link of a drive", "its link runs with 3.0 instead of 6.0 Gb/s"),
+    (ATA + SELF_TEST, {}, "bad sectors of a drive", "its last test of itself failed (Completed: read failure)"),
+    (SAS + SAS_ERRORS, {"UNCORRECTED": "12"}, "bad sectors of a drive", "it could not correct 12 errors"),
     (NVME, {"41 Celsius": "84 Celsius"}, "drive too hot", "it has 84 °C"),
 ])  # fmt: skip
 def test_counter_of_a_drive_is_reported(text: str, values: dict[str, str], kind: str, problem: str) -> None:
@@ -72,6 +85,8 @@ def test_counter_of_a_drive_is_reported(text: str, values: dict[str, str], kind:
 
 @pytest.mark.parametrize(("text", "values"), [
     (ATA, {}), (SAS, {}), (NVME, {}), (ATA, {"ERRORS": "3", "REALLOCATED": "2"}), (SAS, {"list: 0": "list: 4"}),
+    (SATA_LINK + ATA, {"CURRENT": "6.0"}), (SAS + SAS_ERRORS, {"UNCORRECTED": "0"}),
+    (ATA + SELF_TEST, {"Completed: read failure": "Completed without error"}),
 ])  # fmt: skip
 def test_counters_of_a_sound_drive_are_no_fault(text: str, values: dict[str, str]) -> None:
     assert find_faults(text, values) == []

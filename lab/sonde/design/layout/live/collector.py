@@ -56,8 +56,7 @@ for disk in /sys/block/*; do
     done
     part grep -H "" $files
     [ ! -e "$disk/device/timeout" ] || part smartctl -l scterc "/dev/${disk##*/}"
-    [ ! -e "$disk/device" ] || part smartctl -H "/dev/${disk##*/}"
-    [ ! -e "$disk/device" ] || part smartctl -A "/dev/${disk##*/}"
+    [ ! -e "$disk/device" ] || part smartctl -a "/dev/${disk##*/}"
 done
 files=
 for file in /sys/class/scsi_host/host*/proc_name /sys/class/scsi_host/host*/version_fw \

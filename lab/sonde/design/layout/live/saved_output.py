@@ -111,7 +111,7 @@ _EMPTY_FORMS: Mapping[str, str] = {
     "lvmconfig": r"(?:WARNING: )?.* not (?:found|set).*", "cat /etc/lvm/devices": r"(?:#.*(?:\n|$))*",
     "lvs": _EMPTY_REPORT, "pvs": _EMPTY_REPORT, "": "",
     "cat /etc/fstab": r"(?:#.*(?:\n|$)|\n)*", "smartctl -H": _SMARTCTL_HEADER_TEXT,
-    "smartctl -A": _SMARTCTL_HEADER_TEXT,
+    "smartctl -A": _SMARTCTL_HEADER_TEXT, "smartctl -a": _SMARTCTL_HEADER_TEXT,
     "cat /proc/swaps": r"Filename.*", "storcli": r"(?:.*\n)*Description = No Controller found.*",
     "perccli": r"(?:.*\n)*Description = No Controller found.*",
     "systemctl": r"(?:System has not been booted|Failed to connect)(?:.*(?:\n|$))*",

@@ -27,6 +27,13 @@ _ATA_REMAINING_LIFE = ("Media_Wearout_Indicator", "SSD_Life_Left", "Percent_Life
 _ATA_ROW_PATTERN = re.compile(
     r"^ *(\d+) (\S+) +0x[0-9a-f]{4} +(\d+) +\d+ +(?:\d+|-+) +\S+ +\S+ +\S+ +(\d+)", re.MULTILINE
 )
+# A test of the drive by itself that failed: the newest one is the first.
+_FAILED_TEST_PATTERN = re.compile(r"^# ?1 +.*?(Completed: \w+ failure|Failed in segment|Completed: failed segments)",
+                                  re.MULTILINE)  # fmt: skip
+_SPARE_PATTERN = re.compile(r"^Available Spare: +(\d+)%\nAvailable Spare Threshold: +(\d+)%", re.MULTILINE)
+# Of SAS: errors that the drive could not correct, the last column.
+_UNCORRECTED_PATTERN = re.compile(r"^(?:read|write|verify): +(?:[\d.]+ +){6}(\d+) *$", re.MULTILINE)
+_SATA_LINK_PATTERN = re.compile(r"^SATA Version is: .*, ([\d.]+) Gb/s \(current: ([\d.]+) Gb/s\)", re.MULTILINE)
 _LINES: Mapping[str, str] = {
     "smart_grown_defects": r"Elements in grown defect list: +(\d+)",
     "smart_wear": r"(?:Percentage Used|Percentage used endurance indicator): +(\d+)%",
@@ -52,8 +59,25 @@ def read_smartctl_attributes(output_text: str, output_origin: str) -> ObservedSt
             settings["smart_temperature"] = raw
         elif title in _ATA_REMAINING_LIFE and 0 < int(normalized) <= 100:
             settings["smart_wear"] = str(100 - int(normalized))
+    settings |= _read_logs(output_text)
     name = device.rsplit("/", 1)[-1]
     storage = ObservedStorage(disks={name: ObservedDisk(name, settings=settings, origin=output_origin)})
     if re.search(HEALTH_FORM, output_text, re.MULTILINE):
         storage = merge_observations(storage, read_smartctl_health(output_text, output_origin))
     return storage
+
+
+def _read_logs(output_text: str) -> dict[str, str]:
+    """What smartctl -a prints besides the counters: a failed test, spare blocks of flash, errors of SAS, the link."""
+    settings = {}
+    if test := _FAILED_TEST_PATTERN.search(output_text):
+        settings["smart_test"] = test[1]
+    spare = _SPARE_PATTERN.search(output_text)
+    if spare and int(spare[1]) < int(spare[2]):
+        settings["smart_spare"] = f"{spare[1]} %, the least is {spare[2]} %"
+    if counts := [int(count) for count in _UNCORRECTED_PATTERN.findall(output_text)]:
+        settings["smart_uncorrected"] = str(sum(counts))
+    link = _SATA_LINK_PATTERN.search(output_text)
+    if link and float(link[2]) < float(link[1]):
+        settings["smart_link"] = f"{link[2]} instead of {link[1]} Gb/s"
+    return settings

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from sonde.design.checked_items import CheckedItem
+from sonde.design.checked_items import CheckedItem, join_first_names
 from sonde.design.layout.check_fstab_mounts import is_target_line
 from sonde.design.layout.check_fstab_sources import list_named_devices
 from sonde.design.layout.faults import LayoutFault
@@ -14,6 +14,8 @@ from sonde.design.layout.live.observations import FstabEntry, ObservedDisk, Obse
 from sonde.design.layout.observe_written import list_disks_below
 
 _LOCAL_KINDS = ("xfs", "ext3", "ext4", "btrfs")
+# Hosts give these names in the order in which they find drives.
+_NAMES_OF_ONE_HOST = ("/dev/sd", "/dev/nvme", "/dev/dm-")
 
 
 def find_shared_mounts(storage_by_host: Mapping[str, ObservedStorage]) -> Iterator[LayoutFault | CheckedItem]:
@@ -41,29 +43,46 @@ def find_shared_fstab_lines(storage_by_host: Mapping[str, ObservedStorage]) -> I
     lines: dict[str, dict[str, FstabEntry]] = {}
     for host, storage in storage_by_host.items():
         for entry in storage.fstab:
-            devices = list_named_devices(storage, entry.source)
-            if not is_target_line(entry):  # system disks copied with their UUID are not shared
-                devices = [disk for disk in devices if entry.kind in _LOCAL_KINDS and _lies_on_map(storage, disk)]
-            for disk in devices:
-                if identity := read_identity(disk, storage.disks):
-                    lines.setdefault(identity, {})[host] = entry
+            for name in _list_device_names(storage, entry):
+                lines.setdefault(name, {})[host] = entry
+    shared: dict[tuple[str, ...], list[FstabEntry]] = {}
+    parts_by_hosts: dict[tuple[str, ...], list[str]] = {}
     for by_host in lines.values():
-        if len(by_host) < 2:
+        parts = [f"{host}: {entry.mount_point}" for host, entry in by_host.items()]
+        automatic = tuple(host for host, entry in by_host.items() if not {"noauto", "ro"} & set(entry.options))
+        if len(by_host) < 2 or set(parts) <= set(parts_by_hosts.get(automatic, ())):
             continue
-        parts = tuple(f"{host}: {entry.mount_point}" for host, entry in by_host.items())
         yield CheckedItem("the hosts whose fstab mounts a device", ", ".join(parts))
-        automatic = [host for host, entry in by_host.items() if not {"noauto", "ro"} & set(entry.options)]
+        shared.setdefault(automatic, []).append(by_host[next(iter(automatic or by_host))])
+        parts_by_hosts.setdefault(automatic, []).extend(parts)
+    for automatic, entries in shared.items():
         if len(automatic) > 1:
-            entry = by_host[automatic[0]]
-            yield LayoutFault(
-                "mounted at a start of several hosts", "; ".join(parts),
-                f"fstab of {' and '.join(automatic)} mounts {entry.source} at {entry.mount_point}, one device of both,"
-                " without noauto",
-                "a host that starts while the other one has it mounted mounts it too: both together destroy it, if no"
-                " protection (mmp) prevents it",
-                "write noauto into both lines, and let the cluster manager or an administrator mount it",
-                ("noauto",), parts,
-            )  # fmt: skip
+            yield _report_automatic_lines(automatic, entries, parts_by_hosts[automatic])
+
+
+def _list_device_names(storage: ObservedStorage, entry: FstabEntry) -> list[str]:
+    """What tells the device of a line from those of other hosts: its identity, and the UUID or label of a target, whose
+    array runs on one host at a time."""
+    devices = list_named_devices(storage, entry.source)
+    if not is_target_line(entry):  # system disks copied with their UUID are not shared
+        devices = [disk for disk in devices if entry.kind in _LOCAL_KINDS and _lies_on_map(storage, disk)]
+        return [identity for disk in devices if (identity := read_identity(disk, storage.disks))]
+    is_unique = "=" in entry.source or not entry.source.startswith(_NAMES_OF_ONE_HOST)
+    names = [entry.source if "=" in entry.source else f"{entry.source} {entry.mount_point}"] * is_unique
+    return names + [identity for disk in devices if (identity := read_identity(disk, storage.disks))]
+
+
+def _report_automatic_lines(hosts: Sequence[str], entries: Sequence[FstabEntry], parts: Sequence[str]) -> LayoutFault:
+    texts = [f"{entry.source} at {entry.mount_point}" for entry in entries]
+    devices_text = f", {'one device' if len(entries) == 1 else 'devices'} of both, without noauto"
+    return LayoutFault(
+        "mounted at a start of several hosts", "; ".join(parts),
+        f"fstab of {' and '.join(hosts)} mounts {join_first_names(texts)}{devices_text}",
+        "a host that starts while the other one has it mounted mounts it too: both together destroy it, if no"
+        " protection (mmp) prevents it",
+        "write noauto into both lines, and let the cluster manager or an administrator mount it",
+        ("noauto",), tuple(parts),
+    )  # fmt: skip
 
 
 def _lies_on_map(storage: ObservedStorage, disk: ObservedDisk) -> bool:

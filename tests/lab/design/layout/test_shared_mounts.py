@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
+from lustre_hosts import find_faults as find_lustre_faults
 from planted_layout_faults import make_server_outputs
 
 from sonde.design.layout.check_hosts import check_hosts
@@ -107,3 +109,10 @@ def test_shared_line_explains_that_of_one_host() -> None:
         hosts[host] = join_observations(storage)
     faults = [fault for fault in check_hosts(hosts).faults if "start" in fault.kind]
     assert [fault.kind for fault in faults] == ["mounted at a start of several hosts"]
+
+
+def test_lines_without_noauto_on_both_partners_are_one_fault(tmp_path: Path) -> None:
+    """Also where a server does not see the devices of its partner, because their arrays do not run there."""
+    (fault,) = find_lustre_faults(tmp_path, options="defaults,_netdev")
+    assert fault.kind == "mounted at a start of several hosts"
+    assert "fstab of oss1 and oss2 mounts LABEL=fs-OST0000 at /mnt/ost0, LABEL=fs-OST0001 at /mnt/ost1" in fault.problem

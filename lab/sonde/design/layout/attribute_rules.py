@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.attribute_rule import AttributeRule
+from sonde.design.layout.check_objects import ALL_TARGETS
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem
 from sonde.design.layout.smart_rules import SMART_RULES
@@ -171,9 +172,7 @@ RULES: Sequence[AttributeRule] = (
         "its space and bandwidth are left out by all new files", "look at its server, its free space and its inodes",
     ),
     AttributeRule(
-        "lustre", "stripecount", "-1", "all files on all targets", "the default stripe count is -1",
-        "each file, also a small one, has an object on every target: creates, stat and removal ask all of them",
-        "lfs setstripe -c 1 or a progressive layout (-E) for the root of the file system",
+        "lustre", "stripecount", "-1", "all files on all targets", "the default stripe count is -1", *ALL_TARGETS,
     ),
     AttributeRule(
         "lustre", "debug", r"-1|(?s:.*)\b(?:trace|malloc|rpctrace|vfstrace|dlmtrace|nettrace|page|buffs)\b(?s:.*)",

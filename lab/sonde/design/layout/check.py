@@ -15,12 +15,14 @@ from sonde.design.layout.attribute_rules import find_attribute_faults
 from sonde.design.layout.check_blocks import find_block_faults
 from sonde.design.layout.check_disks import find_disk_faults
 from sonde.design.layout.check_extents import find_extent_faults
+from sonde.design.layout.check_file_placement import find_placement_faults
 from sonde.design.layout.check_foreign_luns import find_foreign_luns
 from sonde.design.layout.check_fstab import find_fstab_faults
 from sonde.design.layout.check_fstab_mounts import find_mount_differences
 from sonde.design.layout.check_inodes import find_planned_inode_faults
 from sonde.design.layout.check_mounts import find_mount_faults
 from sonde.design.layout.check_objects import find_object_faults
+from sonde.design.layout.check_own_failover import find_own_failover_nodes
 from sonde.design.layout.check_peer_attributes import find_attribute_differences
 from sonde.design.layout.check_peers import find_peer_faults
 from sonde.design.layout.check_permissions import find_permission_faults
@@ -98,6 +100,8 @@ def check_layout(
     results += find_fstab_faults(observed_storage, mount_points if planned_layout is not None else ())
     results += find_mount_differences(observed_storage)
     results += [*find_target_faults(lustre), *(target_results or ())]
+    if target_results is None:
+        results += [*find_placement_faults({"": observed_storage}), *find_own_failover_nodes({"": observed_storage})]
     results += find_shared_devices(observed_storage, list_planned_targets(group_by_command(written).values()))
     for table in observed_storage.slices:
         results += find_slice_faults(observed_storage, table)

@@ -47,7 +47,7 @@ def check_mount_protection(
 def compare_failover_nodes(targets: Sequence[ObservedFileSystem]) -> Iterator[LayoutFault | CheckedItem]:
     """Labels that name other addresses than most labels of targets of the same servers."""
     for group in _group_by_servers(targets):
-        addresses = [_list_addresses(target) for target in group]
+        addresses = [list_addresses(target) for target in group]
         (usual, count), *_ = Counter(addresses).most_common(1)
         if len(group) < _MIN_TARGETS or 2 * count <= len(group):
             continue
@@ -57,7 +57,8 @@ def compare_failover_nodes(targets: Sequence[ObservedFileSystem]) -> Iterator[La
                 yield _report_other_servers(target, labeled, usual, f"{count} of {len(group)} targets of these servers")
 
 
-def _list_addresses(target: ObservedFileSystem) -> frozenset[str]:
+def list_addresses(target: ObservedFileSystem) -> frozenset[str]:
+    """The addresses of all nodes in the label of a target."""
     return frozenset(address for node in _list_nodes(target) for address in node.split(",") if address)
 
 
@@ -65,7 +66,7 @@ def _group_by_servers(targets: Sequence[ObservedFileSystem]) -> list[list[Observ
     """Targets whose labels share addresses, directly or by those of other targets."""
     groups: list[tuple[set[str], list[ObservedFileSystem]]] = []
     for target in targets:
-        addresses = set(_list_addresses(target))
+        addresses = set(list_addresses(target))
         joined = [group for group in groups if group[0] & addresses]
         if addresses:
             groups = [group for group in groups if group not in joined]

@@ -8,9 +8,11 @@ from dataclasses import replace
 
 from sonde.design.checked_items import CheckedItem, split_faults_and_comparisons
 from sonde.design.layout.check import check_layout
+from sonde.design.layout.check_file_placement import find_placement_faults
 from sonde.design.layout.check_host_arrays import find_array_differences, join_array_differences
 from sonde.design.layout.check_host_pairs import compare_hosts
 from sonde.design.layout.check_map_names import correct_map_names
+from sonde.design.layout.check_own_failover import find_own_failover_nodes
 from sonde.design.layout.check_partner_storage import exclude_storage_of_partners
 from sonde.design.layout.check_peer_attributes import find_attribute_differences
 from sonde.design.layout.check_planned_devices import list_planned_targets
@@ -130,7 +132,13 @@ def _find_shared_faults(
     names = {fault.location for fault in mounted}
     differences = find_attribute_differences(merged_targets, merged_targets.file_systems)
     others = merge_faults(
-        [*find_target_faults(merged_targets.file_systems), *find_server_faults(storage_by_host, written), *differences],
+        [
+            *find_target_faults(merged_targets.file_systems),
+            *find_server_faults(storage_by_host, written),
+            *differences,
+            *find_own_failover_nodes(storage_by_host),
+            *find_placement_faults(storage_by_host),
+        ],
         merged_targets,
     )
     return [*mounted, *(each for each in others if not isinstance(each, LayoutFault)

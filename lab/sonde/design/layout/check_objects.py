@@ -13,6 +13,11 @@ from sonde.model.units import format_bytes
 
 # obdfilter.*.brw_size in MiB that Lustre chooses itself since 2.10
 _DEFAULT_REQUEST = 4
+# The cost and remedy of a default stripe count of -1.
+ALL_TARGETS = (
+    "each file, also a small one, has an object on every target: creates, stat and removal ask all of them",
+    "lfs setstripe -c 1 or a progressive layout (-E) for the root of the file system",
+)
 _SETTING_FLOORS = {
     "brw_size": (_DEFAULT_REQUEST, "requests to the disks of the server are cut", "lctl set_param -P"),
     "max_pages_per_rpc": (256, "requests of clients are shorter than 1 MiB", "lctl set_param -P"),
@@ -31,6 +36,7 @@ def find_object_faults(file_system: ObservedFileSystem, raid_stripe: int | None)
     if facts.get("components"):
         yield CheckedItem("objects", file_system.location)
         yield from _check_components(file_system)
+    yield from _check_default_count(file_system)
     offset = facts.get("default_offset", "")
     if offset.isdigit():
         yield LayoutFault(
@@ -46,6 +52,16 @@ def find_object_faults(file_system: ObservedFileSystem, raid_stripe: int | None)
             "part of the file cannot be read", "run lfs check and lctl get_param osc.*.active",
         )  # fmt: skip
     yield from _check_parameters(file_system)
+
+
+def _check_default_count(file_system: ObservedFileSystem) -> Iterator[LayoutFault]:
+    """The layout of new files in the root of a file system. A directory below it may be for large files alone."""
+    is_root = file_system.device.endswith(":/") or file_system.location.count("/") == 1
+    if is_root and file_system.facts.get("default_offset") and file_system.facts.get("stripe_count") == "-1":
+        yield LayoutFault(
+            "all files on all targets", file_system.location, "the default stripe count is -1", *ALL_TARGETS,
+            ("stripecount",),
+        )  # fmt: skip
 
 
 def _check_sizes(file_system: ObservedFileSystem, raid_stripe: int | None) -> Iterator[LayoutFault | CheckedItem]:
@@ -90,9 +106,18 @@ def _check_components(file_system: ObservedFileSystem) -> Iterator[LayoutFault]:
     components = [part.split() for part in file_system.facts["components"].split(" / ")]
     for number, targets in enumerate(components, start=1):
         yield from _check_shared_targets(file_system, targets, f" of component {number}")
-    all_targets = [target for targets in components for target in set(targets)]
-    shared = sorted({target for target in all_targets if all_targets.count(target) > 1}, key=int)
-    if shared:
+    sets = [set(targets) for targets in components]
+    # a short component on some of the targets that a later one uses all cannot avoid them
+    shared = sorted({target for number, targets in enumerate(sets) for other in sets[:number]
+                     if not (targets < other or other < targets) for target in targets & other}, key=int)  # fmt: skip
+    if shared and file_system.facts.get("mirrors"):
+        yield LayoutFault(
+            "objects on one target", file_system.location,
+            f"several mirrors have an object on target {', '.join(shared)}",
+            "when this target fails, all of its mirrors lose data",
+            "lfs mirror extend it on other targets (--pool or -o), then lfs mirror split the old mirror",
+        )  # fmt: skip
+    elif shared:
         yield LayoutFault(
             "objects on one target", file_system.location,
             f"several components have an object on target {', '.join(shared)}",

@@ -112,11 +112,18 @@ part zfs get -t filesystem \
 findmnt --real --noheadings --types lustre --output SOURCE 2>/dev/null | sort -u | while read -r device; do
     case $device in /dev/*) part tunefs.lustre --dryrun "$device"; part dumpe2fs -h "$device" ;; esac
 done
+findmnt --real --noheadings --types lustre --output SOURCE,TARGET 2>/dev/null | while read -r source mount; do
+    case $source in *:/*) part lfs getstripe -d "$mount" ;; *) continue ;; esac
+    lfs pool_list "$mount" 2>/dev/null | grep '\.' | while read -r pool; do
+        part lfs pool_list "$pool"
+    done
+done
+part lctl list_nids
 part lfs df
 part lfs df -i
 part lctl dl
 part lctl get_param 'obdfilter.*.brw_size' 'osc.*.max_pages_per_rpc' 'osc.*.max_rpcs_in_flight' 'osc.*.active' \
-    'osc.*.max_dirty_mb' 'mdc.*.max_rpcs_in_flight' 'llite.*.max_read_ahead_mb' \
+    'osc.*.ost_conn_uuid' 'osc.*.max_dirty_mb' 'mdc.*.max_rpcs_in_flight' 'llite.*.max_read_ahead_mb' \
     'llite.*.max_cached_mb' 'llite.*.statahead_max' 'llite.*.xattr_cache' 'obdfilter.*.degraded' \
     'obdfilter.*.sync_journal' 'osp.*.max_create_count' 'osp.*.prealloc_status' 'lod.*.stripecount' debug
 """

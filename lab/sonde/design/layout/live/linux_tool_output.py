@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -176,8 +176,20 @@ def read_lfs_getstripe(output_text: str, output_origin: str) -> ObservedStorage:
     return ObservedStorage(tuple(files))
 
 
+def _read_mirrors_and_pools(components: Sequence[str], targets: Sequence[Sequence[str]]) -> dict[str, str]:
+    """The targets of each mirror of a file, and of its objects in each pool."""
+    mirrors, pools = dict[str, list[str]](), dict[str, list[str]]()
+    for component, indexes in zip(components, targets, strict=True):
+        for pattern, groups in ((r"lcme_mirror_id:\s+(\d+)", mirrors), (r"lmm_pool:\s+(\S+)", pools)):
+            if match := re.search(pattern, component):
+                groups.setdefault(match[1], []).extend(indexes)
+    facts = {f"targets of {pool}": " ".join(indexes) for pool, indexes in pools.items()}
+    facts["mirrors"] = " / ".join(" ".join(indexes) for indexes in mirrors.values()) if len(mirrors) > 1 else ""
+    return {name: text for name, text in (facts | {"pools": " ".join(pools)}).items() if text}
+
+
 def _read_striped_file(file_text: str, output_origin: str) -> ObservedFileSystem:
-    components = re.split(r"^(?=\s*(?:-\s+)?lcme_id:)", file_text, flags=re.MULTILINE)
+    components = re.split(r"^(?=[ \t]*(?:-[ \t]+)?lcme_id:)", file_text, flags=re.MULTILINE)
     components = components[1:] if len(components) > 1 else components
     members: list[dict[str, str]] = []
     targets: list[list[str]] = []
@@ -198,6 +210,7 @@ def _read_striped_file(file_text: str, output_origin: str) -> ObservedFileSystem
         "targets": " ".join(targets[0]) if len(targets) == 1 else "",
         "components": " / ".join(" ".join(indexes) for indexes in targets) if len(targets) > 1 else "",
     }
+    facts |= _read_mirrors_and_pools(components, targets)
     # of directories lfs prints the layout of new files without the prefix lmm_: its offset is where they begin
     default = re.findall(r"(?<!lmm_)\bstripe_offset:\s+(-?\d+)", file_text)
     facts |= {"default_offset": default[0]} if default else {}

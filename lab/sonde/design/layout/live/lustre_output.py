@@ -11,6 +11,8 @@ from sonde.model.errors import UserError
 
 # The forms that identify these outputs.
 TUNEFS_FORM = r"^Lustre FS:(?: +\S+)?[ \t]*$"
+POOL_FORM = r"^Pool: \w+\.\w+$"
+NIDS_FORM = r"\A(?:[^\s@]+@\w+\n)*[^\s@]+@\w+\s*\Z"
 DF_FORM = r"^UUID +(1K-blocks|bytes|Inodes)\b"
 # Parameters that a fault of their own is about.
 _ADDRESSES = ("mgsnode", "failover.node", "servicenode")
@@ -68,6 +70,27 @@ def read_lfs_df(output_text: str, output_origin: str) -> ObservedStorage:
     if not targets:
         raise UserError(f"{output_origin} names no target; it should be what lfs df prints.")
     return ObservedStorage(tuple(targets))
+
+
+def read_lfs_pool_list(output_text: str, output_origin: str) -> ObservedStorage:
+    """Parses lfs pool_list of one pool or several: the targets of each."""
+    targets: dict[str, list[str]] = {}
+    name = ""
+    for line in output_text.split():
+        if re.fullmatch(r"\w+\.\w+", line):
+            name = line
+        elif (match := re.fullmatch(r"(\w+-OST[0-9a-f]{4})_UUID", line)) and name:
+            targets.setdefault(name, []).append(match[1])
+    return ObservedStorage(tuple(
+        ObservedFileSystem(pool, "lustre", facts={"pool_targets": " ".join(names)}, origin=output_origin)
+        for pool, names in targets.items()
+    ))  # fmt: skip
+
+
+def read_lctl_nids(output_text: str, output_origin: str) -> ObservedStorage:
+    """Parses lctl list_nids: the addresses of this node."""
+    facts = {"nids": " ".join(output_text.split())}
+    return ObservedStorage((ObservedFileSystem("parameters of the node", "lustre", facts=facts, origin=output_origin),))
 
 
 def _complete_name(output_text: str, match: re.Match[str]) -> str:

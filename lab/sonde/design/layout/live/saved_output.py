@@ -27,6 +27,8 @@ from sonde.design.layout.live.observations import ObservedStorage, merge_observa
 from sonde.model.errors import UserError
 from sonde.model.file_text import MAX_OUTPUT_BYTES, read_limited_text
 
+_OUTPUTS_OF_ALL_HOSTS = ("lfs df", "lfs getstripe", "lfs pool_list")
+
 Reader = Callable[[str, str], ObservedStorage]
 
 # Name of the output -> pattern that identifies it, and its parser. The first match counts.
@@ -44,6 +46,8 @@ FORMS: Mapping[str, tuple[str, Reader]] = {
     "dumpe2fs -h": (r"^Filesystem magic number:|^Block count:", linux_tool_output.read_dumpe2fs),
     "tunefs.lustre --dryrun": (lustre_output.TUNEFS_FORM, lustre_output.read_tunefs_lustre),
     "lfs df": (lustre_output.DF_FORM, lustre_output.read_lfs_df),
+    "lfs pool_list": (lustre_output.POOL_FORM, lustre_output.read_lfs_pool_list),
+    "lctl list_nids": (lustre_output.NIDS_FORM, lustre_output.read_lctl_nids),
     "lfs getstripe": (r"^[ \t]*(- )?lmm_stripe_count:|^[ \t]*stripe_count:", linux_tool_output.read_lfs_getstripe),
     "zpool status": (r"^[ \t]*pool: ", zpool_output.read_zpool_status),
     "zpool get, zfs get": (zpool_output.PROPERTIES_FORM, zpool_output.read_zfs_properties),
@@ -188,15 +192,21 @@ def read_hosts(paths: Sequence[Path]) -> dict[str, ObservedStorage]:
     collected = [path for path in paths if _PART_PATTERN.search(_read_text(path))]
     if len(collected) < 2:
         return {"": read_files(paths)}
-    others = [path for path in paths if path not in collected]
+    others = [path for path in paths if path not in collected and not _is_of_all_hosts(path)]
     if others:
         raise UserError(
             f"{others[0]} may be of any of the {len(collected)} hosts whose collected outputs are given; give it with"
             " the output of its host alone."
         )
-    stems = [path.stem for path in collected]
-    names = stems if len(set(stems)) == len(stems) else [str(path) for path in collected]
-    return {name: read_files([path]) for name, path in zip(names, collected, strict=True)}
+    stems = [path.stem for path in paths]
+    names = stems if len(set(stems)) == len(stems) else [str(path) for path in paths]
+    return {name: read_files([path]) for name, path in zip(names, paths, strict=True)}
+
+
+def _is_of_all_hosts(path: Path) -> bool:
+    """Whether a file holds an output about a file system of several hosts, which each of its clients prints."""
+    text = _read_text(path)
+    return any(re.search(FORMS[name][0], text, re.MULTILINE) for name in _OUTPUTS_OF_ALL_HOSTS)
 
 
 def _read_text(path: Path) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from sonde.design.checked_items import CheckedItem, split_faults_and_comparisons
 from sonde.design.layout.attribute_rules import find_attribute_faults
 from sonde.design.layout.check_blocks import find_block_faults
+from sonde.design.layout.check_default_layouts import find_layout_faults
 from sonde.design.layout.check_disks import find_disk_faults
 from sonde.design.layout.check_extents import find_extent_faults
 from sonde.design.layout.check_file_placement import find_placement_faults
@@ -20,6 +21,7 @@ from sonde.design.layout.check_foreign_luns import find_foreign_luns
 from sonde.design.layout.check_fstab import find_fstab_faults
 from sonde.design.layout.check_fstab_mounts import find_mount_differences
 from sonde.design.layout.check_inodes import find_planned_inode_faults
+from sonde.design.layout.check_lustre_services import find_service_faults
 from sonde.design.layout.check_mounts import find_mount_faults
 from sonde.design.layout.check_objects import find_object_faults
 from sonde.design.layout.check_own_failover import find_own_failover_nodes
@@ -100,6 +102,7 @@ def check_layout(
     results += find_fstab_faults(observed_storage, mount_points if planned_layout is not None else ())
     results += find_mount_differences(observed_storage)
     results += [*find_target_faults(lustre), *(target_results or ())]
+    results += find_service_faults(observed_storage.file_systems)
     if target_results is None:
         results += [*find_placement_faults({"": observed_storage}), *find_own_failover_nodes({"": observed_storage})]
     results += find_shared_devices(observed_storage, list_planned_targets(group_by_command(written).values()))
@@ -196,6 +199,7 @@ def _check_file_system(
         yield from _check_blocks(observed_storage, file_system, planned_layout)
     if file_system.kind == "lustre":
         yield from find_object_faults(file_system, _find_target_stripe(observed_storage, planned_layout))
+        yield from find_layout_faults(file_system)
     if file_system.kind == "zfs":
         yield from find_pool_faults(file_system, observed_storage.date)
     yield from find_mount_faults(observed_storage, file_system)

@@ -30,6 +30,7 @@ def find_placement_faults(storage_by_host: Mapping[str, ObservedStorage]) -> Ite
     targets = _describe_targets(storage_by_host)
     lustre = [each for storage in storage_by_host.values() for each in storage.file_systems if each.kind == "lustre"]
     names = _list_file_system_names(lustre, targets)
+    pools = {each.location: set(each.facts["pool_targets"].split()) for each in lustre if "pool_targets" in each.facts}
     mixed_pools = set[str]()
     for pool in (each for each in lustre if each.facts.get("pool_targets")):
         yield CheckedItem("the drives of the targets of a pool", pool.location)
@@ -40,9 +41,11 @@ def find_placement_faults(storage_by_host: Mapping[str, ObservedStorage]) -> Ite
         name = next(iter(names)) if len(names) == 1 else ""
         if name:
             yield from _check_mirrors(file, targets, name)
-        for pool in file.facts.get("pools", "").split():
-            if name and f"{name}.{pool}" not in mixed_pools:
-                yield from _check_media(file, targets, name, pool)
+        for pool_name in file.facts.get("pools", "").split():
+            if name and pools and any(each.startswith(f"{name}.") for each in pools):
+                yield from _check_pool_of_file(file, pools, name, pool_name)
+            if name and f"{name}.{pool_name}" not in mixed_pools:
+                yield from _check_media(file, targets, name, pool_name)
 
 
 def _list_file_system_names(lustre: Sequence[ObservedFileSystem], targets: _Targets) -> set[str]:
@@ -101,6 +104,29 @@ def _check_mirrors(
         )  # fmt: skip
 
 
+def _check_pool_of_file(
+    file: ObservedFileSystem, pools: Mapping[str, set[str]], file_system_name: str, pool: str
+) -> Iterator[LayoutFault | CheckedItem]:
+    """A pool that does not exist, and objects on targets that are not in the pool of the file."""
+    full_name = f"{file_system_name}.{pool}"
+    yield CheckedItem("the pool of a layout", file.location)
+    if full_name not in pools:
+        yield LayoutFault(
+            "pool does not exist", file.location, f"its layout names the pool {pool}, which {file_system_name} lacks",
+            "new files get objects on any target, or creates fail",
+            f"make the pool (lctl pool_new {full_name}, lctl pool_add), or lfs setstripe with one that exists",
+        )  # fmt: skip
+        return
+    indexes = file.facts.get(f"targets of {pool}", "")
+    outside = [name for name in _name_targets(file_system_name, indexes) if name not in pools[full_name]]
+    if outside:
+        yield LayoutFault(
+            "objects outside the pool", file.location,
+            f"it belongs to the pool {pool}, but has objects on {join_first_names(outside)}, which are not in it",
+            "it has the bandwidth and the space of other targets than its pool", f"lfs migrate -p {pool} it",
+        )  # fmt: skip
+
+
 def _check_media(
     file: ObservedFileSystem, targets: _Targets, file_system_name: str, pool: str
 ) -> Iterator[LayoutFault | CheckedItem]:
@@ -136,7 +162,7 @@ def _check_pool(
         f"{file.location}: it has objects on {join_first_names(sorted(named))}"
         for file in lustre
         if short_name in file.facts.get("pools", "").split()
-        if (named := set(odd) & set(_name_targets(file_system_name, file.facts[f"targets of {short_name}"])))
+        if (named := set(odd) & set(_name_targets(file_system_name, file.facts.get(f"targets of {short_name}", ""))))
     ]
     return LayoutFault(
         "pool of unlike drives", pool.location,

@@ -11,6 +11,7 @@ from sonde.design.layout.check import check_layout
 from sonde.design.layout.check_file_placement import find_placement_faults
 from sonde.design.layout.check_host_arrays import find_array_differences, join_array_differences
 from sonde.design.layout.check_host_pairs import compare_hosts
+from sonde.design.layout.check_lustre_services import compare_lustre_hosts
 from sonde.design.layout.check_map_names import correct_map_names
 from sonde.design.layout.check_own_failover import find_own_failover_nodes
 from sonde.design.layout.check_partner_storage import exclude_storage_of_partners
@@ -131,13 +132,22 @@ def _find_shared_faults(
     mounted = tuple(_find_targets_on_several_hosts(storage_by_host, merged_targets))
     names = {fault.location for fault in mounted}
     differences = find_attribute_differences(merged_targets, merged_targets.file_systems)
+    server_faults = list(find_server_faults(storage_by_host, written))
+    reported = {
+        (each.kind, each.location) for each in server_faults if isinstance(each, LayoutFault)
+    }  # with more of the plan
     others = merge_faults(
         [
             *find_target_faults(merged_targets.file_systems),
-            *find_server_faults(storage_by_host, written),
+            *server_faults,
             *differences,
             *find_own_failover_nodes(storage_by_host),
             *find_placement_faults(storage_by_host),
+            *(
+                each
+                for each in compare_lustre_hosts(storage_by_host)
+                if not isinstance(each, LayoutFault) or (each.kind, each.location) not in reported
+            ),
         ],
         merged_targets,
     )

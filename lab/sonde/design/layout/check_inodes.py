@@ -38,7 +38,7 @@ def find_inode_faults(file_systems: Sequence[ObservedFileSystem]) -> Iterator[La
             continue
         yield CheckedItem("inodes", each.location)
         percent = 100 * int(used) // int(total)
-        if each.kind == "ext4" and percent > _MIN_FULL_PERCENT:
+        if each.kind in ("ext4", "ldiskfs") and percent > _MIN_FULL_PERCENT:
             yield LayoutFault(
                 "too full", each.location, f"{percent} % of its inodes are used",
                 "creates fail although there is space", "remove files, or make it with more inodes (mke2fs -i)",

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence, Set
 
-from sonde.design.checked_items import CheckedItem
+from sonde.design.checked_items import CheckedItem, join_first_names
 from sonde.design.layout.check_failover_nodes import is_partner_form, list_addresses
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedFileSystem, ObservedStorage
@@ -21,6 +22,8 @@ def find_own_failover_nodes(storage_by_host: Mapping[str, ObservedStorage]) -> I
         is_known = bool(own)
         for partner in (each for each in servers if each != host and not is_known):
             own |= _derive_addresses(targets[host], targets[partner])
+        if len(servers) > 1 and not any(list_addresses(target) & own for target in targets[host]):
+            yield from _compare_partners(targets[host], host)
         for target in targets[host] if own else ():
             yield CheckedItem("the server in the label of a target", target.location)
             named = list_addresses(target)
@@ -45,6 +48,23 @@ def _derive_addresses(targets: list[ObservedFileSystem], partner_targets: list[O
     named_by_partner = [list_addresses(target) for target in partner_targets]
     addresses = frozenset.intersection(*named_by_partner)
     return addresses if any(not list_addresses(target) & addresses for target in targets) else frozenset()
+
+
+def _compare_partners(targets: Sequence[ObservedFileSystem], host: str) -> Iterator[LayoutFault]:
+    """Targets of one server whose labels name other partners: one alone that differs, or both of two."""
+    named = {target.location: list_addresses(target) for target in targets if is_partner_form(target)}
+    counts = Counter(named.values())
+    odd = [name for name, addresses in named.items() if addresses and counts[addresses] == 1]
+    if len(counts) != 2 or not (len(odd) == 1 or len(named) == len(odd) == 2) or frozenset() in counts:
+        return
+    texts = [f"{', '.join(sorted(addresses))} of {name}" for name, addresses in named.items()]
+    yield LayoutFault(
+        "failover servers differ", ", ".join(odd),
+        f"the labels of the targets of {host} name different partners: {join_first_names(texts)}",
+        "after a failover clients do not find a target whose partner is wrong: its data is out of reach",
+        "compare with lctl list_nids on the partner; unmount the wrong one, then tunefs.lustre --erase-params with"
+        " --mgsnode and --servicenode of both servers, and lctl replace_nids on the management server", ("failover",),
+    )  # fmt: skip
 
 
 def _report_own_node(target: ObservedFileSystem, addresses: list[str], host: str) -> LayoutFault:

@@ -240,6 +240,13 @@ def _compare_use(systems: Sequence[ObservedFileSystem]) -> Iterator[LayoutFault]
         return
     middle = median(used.values())
     for name, percent in used.items():
+        if percent < middle - _MIN_UNEVEN_PERCENT and middle <= _MIN_FULL_PERCENT:
+            yield LayoutFault(
+                "uneven use", name, f"{percent} % of it are used, it is emptier than the others ({middle:.0f} %)",
+                "the others are full before it, and it has less of the traffic",
+                "if it was added lately, lfs migrate some files to it; else look whether it gets new objects"
+                " (max_create_count, degraded, pools)",
+            )  # fmt: skip
         if percent > middle + _MIN_UNEVEN_PERCENT and percent <= _MIN_FULL_PERCENT:
             yield LayoutFault(
                 "uneven use", name, f"{percent} % of it are used, it is fuller than the others ({middle:.0f} %)",

@@ -15,7 +15,8 @@ _INDIVIDUAL_TARGET_FACT_PATTERN = re.compile(
     r"|used_\w+|kib_\w+|kib|inodes\w*|unreachable|active|degraded|prealloc\w*|cur_\w+|tot_\w+|kbytes\w*|files\w*|num_\w+"
     r"|last_\w+|.*uuid|.*grant\w*|.*stats|import|.*_usage|uptime|brw_size|max_pages_per_rpc|max_rpcs_in_flight"
     r"|max_dirty_mb|checksums|reserved|check_interval|max_mounts|stripe_\w+|targets|components|default_offset|journal"
-    r"|max_create_count|create_count|destroys_in_flight|statfs_\w+|recovery_\w+|hash|instance|lwp_\w+|features"
+    r"|max_create_count|create_count|destroys_in_flight|statfs_\w+|recovery_\w+|hash|instance|lwp_\w+|features|changelog_users|version"
+    r"|nids|layout|mirrors|pools"
 )
 # Features of ldiskfs that the kernel sets, or that another rule is about.
 _CHANGING_FEATURES = frozenset({"needs_recovery", "orphan_present", "mmp", "recovery", "has_journal"})

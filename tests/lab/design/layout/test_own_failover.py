@@ -25,3 +25,9 @@ def test_all_labels_with_their_own_server_are_reported(tmp_path: Path) -> None:
 
 def test_labels_with_the_partner_are_fine(tmp_path: Path) -> None:
     assert find_faults(tmp_path, extra=ADDRESSES) == ()
+
+
+def test_different_partners_of_one_server_are_reported(tmp_path: Path) -> None:
+    (fault,) = find_faults(tmp_path, failover={1: "10.0.0.19@o2ib"})
+    assert (fault.kind, fault.location) == ("failover servers differ", "fs-OST0000, fs-OST0001")
+    assert "10.0.0.12@o2ib of fs-OST0000, 10.0.0.19@o2ib of fs-OST0001" in fault.problem

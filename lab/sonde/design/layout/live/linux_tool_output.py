@@ -176,11 +176,18 @@ def read_lfs_getstripe(output_text: str, output_origin: str) -> ObservedStorage:
     return ObservedStorage(tuple(files))
 
 
+def _describe_component(component_text: str) -> str:
+    """Mirror, begin, end, stripe count, pattern and flags of a component, divided by colons."""
+    names = ("lcme_mirror_id", "lcme_extent.e_start", "lcme_extent.e_end", "stripe_count", "pattern", "lcme_flags")
+    pairs = dict(re.findall(r"(?:lmm_)?([\w.]+):[ \t]+(\S+)", component_text))
+    return ":".join(pairs.get(name, "").replace(":", "") for name in names)
+
+
 def _read_mirrors_and_pools(components: Sequence[str], targets: Sequence[Sequence[str]]) -> dict[str, str]:
     """The targets of each mirror of a file, and of its objects in each pool."""
     mirrors, pools = dict[str, list[str]](), dict[str, list[str]]()
     for component, indexes in zip(components, targets, strict=True):
-        for pattern, groups in ((r"lcme_mirror_id:\s+(\d+)", mirrors), (r"lmm_pool:\s+(\S+)", pools)):
+        for pattern, groups in ((r"lcme_mirror_id:\s+(\d+)", mirrors), (r"\b(?:lmm_)?pool:[ \t]+(\S+)", pools)):
             if match := re.search(pattern, component):
                 groups.setdefault(match[1], []).extend(indexes)
     facts = {f"targets of {pool}": " ".join(indexes) for pool, indexes in pools.items()}
@@ -211,6 +218,8 @@ def _read_striped_file(file_text: str, output_origin: str) -> ObservedFileSystem
         "components": " / ".join(" ".join(indexes) for indexes in targets) if len(targets) > 1 else "",
     }
     facts |= _read_mirrors_and_pools(components, targets)
+    layout = " ".join(_describe_component(component) for component in components if "lcme_extent" in component)
+    facts |= {"layout": layout} if layout else {}
     # of directories lfs prints the layout of new files without the prefix lmm_: its offset is where they begin
     default = re.findall(r"(?<!lmm_)\bstripe_offset:\s+(-?\d+)", file_text)
     facts |= {"default_offset": default[0]} if default else {}

@@ -175,14 +175,35 @@ _LCTL_PATTERN = re.compile(
     r"^(obdfilter|osd-\w+|osc|mdc|osp|llite|lov|lod|mdt|mdd|ost|mds|ofd)\.([^.=\s]+)\.(\S+?)=(.*)$", re.MULTILINE
 )
 # Parameters of all of a node.
-_LCTL_NODE_PATTERN = re.compile(r"^(debug|timeout|at_min|at_max|jobid_var)=(.*)$", re.MULTILINE)
+_LCTL_NODE_PATTERN = re.compile(r"^(debug|timeout|at_min|at_max|jobid_var|version)=(.*)$", re.MULTILINE)
 # The form that identifies output of lctl.
 LCTL_FORM = (
     r"^(obdfilter|osd-\w+|osc|mdc|osp|llite|lov|lod|mdt|mdd|ost|mds|ofd)\.[^.=\s]+\.\S+?="
     r"|^[ \t]*\d+ (UP|IN|AT|ST) \w+ \S+ \S+ \d+$"
+    r"|^version=\S"
     r"|^error: get_param: param_path '"  # a server or client without targets
 )
 _LCTL_DEVICE_PATTERN = re.compile(r"^[ \t]*\d+ (UP|IN|AT|ST|\w+) (\w+) (\S+) \S+ \d+$", re.MULTILINE)
+
+
+def _read_recovery_status(text: str) -> str:
+    status = re.search(r"^status: (\w+)", text, re.MULTILINE)
+    return status[1] if status else ""
+
+
+def _read_changelog_users(text: str) -> str:
+    """The consumers of a changelog, each with the number of unread records and the seconds since it read."""
+    current = re.search(r"^current[ _]index: (\d+)", text, re.MULTILINE)
+    users = re.findall(r"^(cl\d\S*)[ \t]+(\d+)(?:[ \t]+\((\d+)\))?", text, re.MULTILINE)
+    return " ".join(f"{name}:{int(current[1]) - int(index)}:{idle}" for name, index, idle in users if current)
+
+
+# Parameters of several lines, and what is read of them.
+_LCTL_BLOCK_PATTERN = re.compile(
+    r"^(?:obdfilter|mdt|mdd)\.([^.=\s]+)\.(recovery_status|changelog_users)=\n((?:[^=\n]*\n|[^\n.]*mask=.*\n?)*[^=\n]*)",
+    re.MULTILINE,
+)
+_BLOCK_READERS = {"recovery_status": _read_recovery_status, "changelog_users": _read_changelog_users}
 
 
 def read_lctl_parameters(output_text: str, output_origin: str) -> ObservedStorage:
@@ -195,6 +216,8 @@ def read_lctl_parameters(output_text: str, output_origin: str) -> ObservedStorag
         parameter: value.strip() for parameter, value in _LCTL_NODE_PATTERN.findall(output_text) if value.strip()
     }:
         systems["parameters of the node"] = node
+    for name, parameter, text in _LCTL_BLOCK_PATTERN.findall(output_text):
+        systems.setdefault(name, {})[parameter] = _BLOCK_READERS[parameter](text)
     for state, kind, name in _LCTL_DEVICE_PATTERN.findall(output_text):
         if kind in ("osc", "mdc", "obdfilter", "mdt", "mgs", "osp"):
             systems.setdefault(name, {})["device_state"] = state

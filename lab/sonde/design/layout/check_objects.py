@@ -107,9 +107,12 @@ def _check_components(file_system: ObservedFileSystem) -> Iterator[LayoutFault]:
     for number, targets in enumerate(components, start=1):
         yield from _check_shared_targets(file_system, targets, f" of component {number}")
     sets = [set(targets) for targets in components]
-    # a short component on some of the targets that a later one uses all cannot avoid them
-    shared = sorted({target for number, targets in enumerate(sets) for other in sets[:number]
-                     if not (targets < other or other < targets) for target in targets & other}, key=int)  # fmt: skip
+    # a component on all targets shares those of every other one
+    indexes = {int(target) for targets in sets for target in targets}
+    widest = {str(index) for index in range(max(indexes, default=0) + 1)}
+    narrow = [targets for targets in sets if targets != widest or len(widest) == 1]
+    shared = sorted({target for number, targets in enumerate(narrow) for other in narrow[:number]
+                     for target in targets & other}, key=int)  # fmt: skip
     if shared and file_system.facts.get("mirrors"):
         yield LayoutFault(
             "objects on one target", file_system.location,

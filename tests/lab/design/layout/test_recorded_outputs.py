@@ -72,7 +72,7 @@ def test_incomplete_output_is_one_sentence(form: str) -> None:
         "storcli /call show all": "VD LIST :\n", "sg_ses --page=es": "Enclosure Status diagnostic page:\n",
         "ssacli controller all show config detail": "Smart Array P440 in Slot 0\n",
         'grep -H "" /sys/class/scsi_host/*/*': "/sys/class/scsi_host/host0\n",
-        "smartctl -A": "ID# ATTRIBUTE_NAME FLAG\n",
+        "smartctl -A": "ID# ATTRIBUTE_NAME FLAG\n", "lfs pool_list": "Pool: fs.flash\n", "lctl list_nids": "0@lo\n",
         "mdadm.conf": "MAILADDR root\n", "date +%Y-%m-%dT%H:%M:%S%z": "2026-02-31T00:00:00+0000\n",
     }  # fmt: skip
     with pytest.raises(UserError) as reason:

@@ -81,6 +81,8 @@ def read_lfs_pool_list(output_text: str, output_origin: str) -> ObservedStorage:
             name = line
         elif (match := re.fullmatch(r"(\w+-OST[0-9a-f]{4})_UUID", line)) and name:
             targets.setdefault(name, []).append(match[1])
+    if not targets:
+        raise UserError(f"{output_origin} names no target of a pool; it should be what lfs pool_list prints of one.")
     return ObservedStorage(tuple(
         ObservedFileSystem(pool, "lustre", facts={"pool_targets": " ".join(names)}, origin=output_origin)
         for pool, names in targets.items()
@@ -89,7 +91,10 @@ def read_lfs_pool_list(output_text: str, output_origin: str) -> ObservedStorage:
 
 def read_lctl_nids(output_text: str, output_origin: str) -> ObservedStorage:
     """Parses lctl list_nids: the addresses of this node."""
-    facts = {"nids": " ".join(output_text.split())}
+    addresses = [address for address in output_text.split() if not address.endswith("@lo")]
+    if not addresses:
+        raise UserError(f"{output_origin} names no address of a network; it should be what lctl list_nids prints.")
+    facts = {"nids": " ".join(addresses)}
     return ObservedStorage((ObservedFileSystem("parameters of the node", "lustre", facts=facts, origin=output_origin),))
 
 

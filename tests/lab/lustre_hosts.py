@@ -30,7 +30,7 @@ def print_server(host: str, rotating: Mapping[int, bool], failover: Mapping[int,
     partner = next(nid for name, nid in NIDS.items() if name != host)
     drives, mounts, outputs = [], [], {}
     for number, (index, is_rotating) in enumerate(rotating.items()):
-        name = f"sd{'bc'[number]}"
+        name = f"sd{'bcd'[number]}"
         label = f"fs-OST{index:04x}"
         drives.append({"name": name, "kname": name, "type": "disk", "size": 10**12, "rota": is_rotating,
                        "wwn": f"0x5000c500000000{index:02x}", "fstype": "ext4", "label": label})  # fmt: skip
@@ -64,12 +64,13 @@ def find_faults(
     failover: Mapping[int, str] | None = None,
     options: str = "defaults,noauto",
     client: Mapping[str, str] | None = None,
+    indexes: Mapping[str, tuple[int, ...]] | None = None,
 ) -> tuple[LayoutFault, ...]:
     """The faults of all hosts together, with `extra` outputs of hosts and `files` of outputs by themselves."""
     media = rotating or dict.fromkeys(range(4), False)
     hosts = {
-        host: print_server(host, {index: media[index] for index in indexes}, failover or {}, options)
-        for host, indexes in (("oss1", (0, 1)), ("oss2", (2, 3)))
+        host: print_server(host, {index: media[index] for index in served}, failover or {}, options)
+        for host, served in (indexes or {"oss1": (0, 1), "oss2": (2, 3)}).items()
     } | {"login": dict(client or print_client())}
     paths = []
     for host, outputs in hosts.items():

@@ -21,7 +21,7 @@ _END = "EOF"
 
 
 @dataclass(frozen=True)
-class _Component:
+class _LayoutComponent:
     mirror: str
     begin: int
     end: int | None  # None is the end of the file
@@ -48,14 +48,14 @@ def find_layout_faults(file_system: ObservedFileSystem) -> Iterator[LayoutFault 
         yield from _check_mirror(file_system, [each for each in components if each.mirror == mirror])
 
 
-def _parse_component(text: str) -> _Component | None:
+def _parse_component(text: str) -> _LayoutComponent | None:
     mirror, begin, end, count, pattern, flags = text.split(":")
     if not begin.isdigit() or not (end.isdigit() or end == _END):
         return None
-    return _Component(mirror, int(begin), int(end) if end != _END else None, count, pattern, "stale" in flags)
+    return _LayoutComponent(mirror, int(begin), int(end) if end != _END else None, count, pattern, "stale" in flags)
 
 
-def _check_mirror(file_system: ObservedFileSystem, components: Sequence[_Component]) -> Iterator[LayoutFault]:
+def _check_mirror(file_system: ObservedFileSystem, components: Sequence[_LayoutComponent]) -> Iterator[LayoutFault]:
     ordered = sorted(components, key=lambda component: component.begin)
     first, last = ordered[0], ordered[-1]
     for component, following in pairwise(ordered):

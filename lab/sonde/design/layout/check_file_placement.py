@@ -50,8 +50,8 @@ def find_placement_faults(storage_by_host: Mapping[str, ObservedStorage]) -> Ite
 
 def _list_file_system_names(lustre: Sequence[ObservedFileSystem], targets: _Targets) -> set[str]:
     mounts = [each.device.rpartition(":/")[2] for each in lustre if ":/" in each.device]
-    known = [*targets.servers, *targets.flash]
-    return {name for name in mounts if name} | {match[1] for target in known
+    target_names = [*targets.servers, *targets.flash]
+    return {name for name in mounts if name} | {match[1] for target in target_names
                                                 if (match := _OBJECT_TARGET_PATTERN.fullmatch(target))}  # fmt: skip
 
 
@@ -159,10 +159,13 @@ def _check_pool(
     if not odd:
         return None
     files = [
-        f"{file.location}: it has objects on {join_first_names(sorted(named))}"
+        f"{file.location}: it has objects on {join_first_names(sorted(odd_targets))}"
         for file in lustre
         if short_name in file.facts.get("pools", "").split()
-        if (named := set(odd) & set(_name_targets(file_system_name, file.facts.get(f"targets of {short_name}", ""))))
+        if (
+            odd_targets := set(odd)
+            & set(_name_targets(file_system_name, file.facts.get(f"targets of {short_name}", "")))
+        )
     ]
     return LayoutFault(
         "pool of unlike drives", pool.location,

@@ -14,6 +14,7 @@ from sonde.design.layout.check_host_pairs import compare_hosts
 from sonde.design.layout.check_lustre_services import compare_lustre_hosts
 from sonde.design.layout.check_map_names import correct_map_names
 from sonde.design.layout.check_own_failover import find_own_failover_nodes
+from sonde.design.layout.check_partner_lines import compare_partner_lines
 from sonde.design.layout.check_partner_storage import exclude_storage_of_partners
 from sonde.design.layout.check_peer_attributes import find_attribute_differences
 from sonde.design.layout.check_planned_devices import list_planned_targets
@@ -133,21 +134,16 @@ def _find_shared_faults(
     names = {fault.location for fault in mounted}
     differences = find_attribute_differences(merged_targets, merged_targets.file_systems)
     server_faults = list(find_server_faults(storage_by_host, written))
-    reported = {
-        (each.kind, each.location) for each in server_faults if isinstance(each, LayoutFault)
-    }  # with more of the plan
+    reported = {each.kind for each in server_faults if isinstance(each, LayoutFault)}  # with more of the plan
+    server_results = (*compare_lustre_hosts(storage_by_host), *find_own_failover_nodes(storage_by_host))
     others = merge_faults(
         [
             *find_target_faults(merged_targets.file_systems),
             *server_faults,
             *differences,
-            *find_own_failover_nodes(storage_by_host),
             *find_placement_faults(storage_by_host),
-            *(
-                each
-                for each in compare_lustre_hosts(storage_by_host)
-                if not isinstance(each, LayoutFault) or (each.kind, each.location) not in reported
-            ),
+            *(each for each in server_results if not isinstance(each, LayoutFault) or each.kind not in reported),
+            *compare_partner_lines(storage_by_host),
         ],
         merged_targets,
     )

@@ -147,13 +147,13 @@ def _check_visible_targets(
     host: str, storage: ObservedStorage, served: set[str]
 ) -> Iterator[LayoutFault | CheckedItem]:
     """Targets that servers have mounted, and that lfs df or the devices of a client lack."""
-    for noun, known in (
+    for noun, visible in (
         ("lfs df", {each.location for each in storage.file_systems
                     if "used_percent" in each.facts or "unreachable" in each.facts}),
         ("lctl dl", {match[1] for each in storage.file_systems if (match := _CLIENT_PATTERN.fullmatch(each.location))}),
     ):  # fmt: skip
-        names = {name.partition("-")[0] for name in known if _TARGET_PATTERN.fullmatch(name)}
-        absent = sorted(target for target in served - known if target.partition("-")[0] in names
+        names = {name.partition("-")[0] for name in visible if _TARGET_PATTERN.fullmatch(name)}
+        absent = sorted(target for target in served - visible if target.partition("-")[0] in names
                         and (noun == "lfs df" or "-OST" in target))  # fmt: skip
         if names:
             yield CheckedItem(f"the targets of {noun}", host)
@@ -173,15 +173,15 @@ def _check_management_servers(
 ) -> Iterator[LayoutFault | CheckedItem]:
     """A client that names fewer management servers than the labels of the targets."""
     source = re.fullmatch(r"(\S+):/\w+", mount.device) if mount.kind == "lustre" and mount.options else None
-    named = set(re.split(r"[:,]", source[1])) if source is not None else set()
-    if not named or not nodes:
+    source_nodes = set(re.split(r"[:,]", source[1])) if source is not None else set()
+    if not source_nodes or not nodes:
         return
     yield CheckedItem("the management servers of a client", f"{host}: {mount.location}")
-    if named < nodes:
+    if source_nodes < nodes:
         yield LayoutFault(
             "management server missing", f"{host}: {mount.location}",
-            f"it is mounted from {':'.join(sorted(named))}; the labels of the targets also name"
-            f" {', '.join(sorted(nodes - named))}",
+            f"it is mounted from {':'.join(sorted(source_nodes))}; the labels of the targets also name"
+            f" {', '.join(sorted(nodes - source_nodes))}",
             "while that server is down this client cannot mount it",
             f"mount it from {':'.join(sorted(nodes))}:/{mount.device.rpartition('/')[2]}, also in fstab",
         )  # fmt: skip

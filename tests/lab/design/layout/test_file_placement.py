@@ -48,7 +48,7 @@ def test_mirrors_on_one_target_are_reported(tmp_path: Path) -> None:
     assert (fault.kind, fault.problem) == ("objects on one target", "several mirrors have an object on target 0")
 
 
-def test_short_component_within_a_wide_one_is_fine(tmp_path: Path) -> None:
+def test_component_on_all_targets_may_overlap(tmp_path: Path) -> None:
     text = print_file(print_component(1, (1,), end="1048576"), print_component(2, (0, 1, 2, 3), begin="1048576"))
     assert find_faults(tmp_path, files={"file.txt": text}) == ()
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.attribute_rules import apply_rules
@@ -31,7 +31,8 @@ _ERROR_REMEDIES = {
     "adapter faults": "update its firmware, look at its temperature and slot; replace it if it happens again",
 }
 _SLOW_SWAP_KIB = 1024 * 1024
-_PEER_ATTRIBUTES = ("version_fw", "fw_version", "fwrev", "speed", "rev", "current_link_speed", "current_link_width")
+_FIRMWARE = ("version_fw", "fw_version", "fwrev")
+_PEER_ATTRIBUTES = (*_FIRMWARE, "speed", "rev", "current_link_speed", "current_link_width")
 
 
 def find_component_faults(observed_storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
@@ -51,6 +52,30 @@ def find_component_faults(observed_storage: ObservedStorage) -> Iterator[LayoutF
     yield from _compare_models(attributes)
     yield from _find_kernel_errors(observed_storage)
     yield from find_service_faults(observed_storage)
+
+
+def find_component_differences(
+    storage_by_host: Mapping[str, ObservedStorage], hosts: Sequence[str]
+) -> Iterator[LayoutFault | CheckedItem]:
+    """Settings of processors and memory, and firmware of adapters, in which hosts with the same storage differ."""
+    values: dict[str, dict[str, str]] = {}
+    for host in hosts:
+        for each in storage_by_host[host].components:
+            names = {"processors": each.attributes, "memory": each.attributes.keys() - {"min_free_kbytes"},
+                     "adapter": each.attributes.keys() & set(_FIRMWARE)}.get(each.kind, ())  # fmt: skip
+            for name in names:
+                title = f"{name} of the {each.kind} {each.name}".removesuffix(f" {each.kind}")
+                values.setdefault(title, {})[host] = each.attributes[name]
+    for title, by_host in values.items():
+        if len(by_host) < len(hosts):
+            continue
+        yield CheckedItem(title, ", ".join(hosts))
+        if len(set(by_host.values())) > 1:
+            texts = ", ".join(f"{value} on {host}" for host, value in by_host.items())
+            yield LayoutFault(
+                "hosts differ", ", ".join(hosts), f"{title} is {texts}",
+                "after a failover targets behave in another way than before", "set the same on all of them", (title,),
+            )  # fmt: skip
 
 
 def _check_used_swap(path: str, values: Mapping[str, str]) -> Iterator[LayoutFault | CheckedItem]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.check_components import find_component_differences
 from sonde.design.layout.check_peer_attributes import ATTRIBUTE_COSTS, read_peer_attributes
 from sonde.design.layout.check_shared_luns import find_differences_of_luns, find_invisible_members
 from sonde.design.layout.faults import LayoutFault
@@ -28,6 +29,7 @@ def compare_hosts(
             for host, storage in storage_by_host.items()}  # fmt: skip
     yield from find_invisible_members(storage_by_host)
     for group in _group_hosts(maps):
+        yield from find_component_differences(storage_by_host, group)
         yield from find_differences_of_luns(storage_by_host, maps, group)
         shared = set.intersection(*(set(maps[host]) for host in group))
         if not any((host, kind) in reported for host in group for kind in _PATH_FAULTS):

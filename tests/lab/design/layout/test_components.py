@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from planted_layout_faults import check_outputs, make_server_outputs
 
+from sonde.design.layout.check_components import find_component_differences
 from sonde.design.layout.faults import LayoutFault
+from sonde.design.layout.live.observations import ObservedComponent, ObservedStorage
 from sonde.design.layout.live.saved_output import read_files
 
 ADAPTER = """/sys/class/scsi_host/host0/proc_name:mpt3sas
@@ -189,6 +191,18 @@ def test_kernel_errors_of_a_failing_drive_are_its_consequence() -> None:
     (fault,) = check_outputs(outputs | {"dmesg": LOG + "[ 10.0] critical medium error, dev sdc, sector 91\n"}).faults
     assert (fault.kind, fault.location) == ("drive about to fail", "sdc")
     assert any("bad sectors" in text for text in fault.consequences)
+
+
+@pytest.mark.parametrize(("value", "count"), [("60", 1), ("10", 0)])
+def test_setting_in_which_two_hosts_differ_is_reported(value: str, count: int) -> None:
+    def observe(text: str) -> ObservedStorage:
+        return ObservedStorage(components=(ObservedComponent("memory", "vm", {"swappiness": text}),))
+
+    results = find_component_differences({"oss1": observe("10"), "oss2": observe(value)}, ("oss1", "oss2"))
+    faults = [each for each in results if isinstance(each, LayoutFault)]
+    assert [fault.problem for fault in faults] == [
+        f"swappiness of the memory vm is 10 on oss1, {value} on oss2"
+    ] * count
 
 
 @pytest.mark.parametrize("name", [

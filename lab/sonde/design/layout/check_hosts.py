@@ -135,6 +135,7 @@ def _find_shared_faults(
     differences = find_attribute_differences(merged_targets, merged_targets.file_systems)
     server_faults = list(find_server_faults(storage_by_host, written))
     reported = {each.kind for each in server_faults if isinstance(each, LayoutFault)}  # with more of the plan
+    reported |= {"target unknown to its metadata server"} if written else set()  # each host is checked for it
     server_results = (*compare_lustre_hosts(storage_by_host), *find_own_failover_nodes(storage_by_host))
     others = merge_faults(
         [

@@ -13,6 +13,8 @@ from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedFileSystem, ObservedStorage
 
 _TARGET_PATTERN = re.compile(r"\w+-(?:OST|MDT)[0-9a-f]{4}")
+_METADATA_DEVICES = "lctl dl (osp)"
+_METADATA_PATTERN = re.compile(r"(\w+-OST[0-9a-f]{4})-osc-MDT[0-9a-f]{4}")
 _CLIENT_PATTERN = re.compile(r"(\w+-OST[0-9a-f]{4})-osc-(?!MDT)\w+")
 # Unread records of a changelog that no consumer leaves for long.
 _MOST_RECORDS = 10_000_000
@@ -146,10 +148,12 @@ def _compare_servers(
 def _check_visible_targets(
     host: str, storage: ObservedStorage, served: set[str]
 ) -> Iterator[LayoutFault | CheckedItem]:
-    """Targets that servers have mounted, and that lfs df or the devices of a client lack."""
+    """Targets that servers have mounted, and that lfs df or the devices of a client or metadata server lack."""
     for noun, visible in (
         ("lfs df", {each.location for each in storage.file_systems
                     if "used_percent" in each.facts or "unreachable" in each.facts}),
+        (_METADATA_DEVICES, {match[1] for each in storage.file_systems
+                                 if (match := _METADATA_PATTERN.fullmatch(each.location))}),
         ("lctl dl", {match[1] for each in storage.file_systems if (match := _CLIENT_PATTERN.fullmatch(each.location))}),
     ):  # fmt: skip
         names = {name.partition("-")[0] for name in visible if _TARGET_PATTERN.fullmatch(name)}
@@ -158,12 +162,15 @@ def _check_visible_targets(
         if names:
             yield CheckedItem(f"the targets of {noun}", host)
         if absent:
+            is_server = noun == _METADATA_DEVICES
             yield LayoutFault(
-                "target unknown to a client", f"{host}: {', '.join(absent)}",
+                "target unknown to its metadata server" if is_server else "target unknown to a client",
+                f"{host}: {', '.join(absent)}",
                 f"{noun} of {host} does not have {join_first_names(absent)}, which a server has mounted",
-                "files with objects on it cannot be read or written there, and new files leave it out",
-                "look whether it has registered with the management server (lctl dl there), and mount the client again",
-                parts=tuple(absent),
+                "no file gets an object on it: its space and bandwidth are left out" if is_server
+                else "files with objects on it cannot be read or written there, and new files leave it out",
+                "look whether it has registered with the management server (lctl dl there), then mount the"
+                f" {'target' if is_server else 'client'} again", parts=tuple(absent),
             )  # fmt: skip
             return
 

@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from sonde.design.checked_items import CheckedItem, join_first_names
 from sonde.design.layout.check_fstab_mounts import is_target_line
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import FstabEntry, ObservedStorage
+from sonde.design.layout.planned_roles import read_target_name
 
 # Options that only say when a line is mounted: another rule is about noauto.
 _START_OPTIONS = frozenset({"noauto", "_netdev", "nofail", "defaults"})
+_TARGET_PATTERN = re.compile(r"\w+-(?:OST|MDT)[0-9a-f]{4}")
 _NAMES_OF_ONE_HOST = ("/dev/sd", "/dev/nvme", "/dev/dm-")
 
 
@@ -33,6 +36,28 @@ def compare_partner_lines(storage_by_host: Mapping[str, ObservedStorage]) -> Ite
             yield from _compare_starts({each: [lines[each][source] for source in shared] for each in (partner, host)})
             for source in sorted(shared):
                 yield from _compare_lines(source, {each: lines[each][source] for each in (partner, host)})
+
+
+def find_target_line_faults(storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
+    """Lines of fstab at the mount point of a target that name another target or kind of file system."""
+    mounted = {each.location: label for each in storage.file_systems if each.kind == "lustre" and each.options
+               if _TARGET_PATTERN.fullmatch(label := read_target_name(storage, each))}  # fmt: skip
+    for entry in (each for each in storage.fstab if each.mount_point in mounted):
+        label = mounted[entry.mount_point]
+        yield CheckedItem("the target of a line of fstab", entry.mount_point)
+        if entry.kind != "lustre":
+            yield LayoutFault(
+                "another kind of file system", entry.mount_point,
+                f"fstab mounts {entry.source} as {entry.kind}; it is mounted as the target {label} of Lustre",
+                "mounted so it is no target, and writes to it destroy it", "write lustre into the line",
+            )  # fmt: skip
+        elif entry.source.startswith("LABEL=") and entry.source != f"LABEL={label}":
+            yield LayoutFault(
+                "fstab names another device", entry.mount_point,
+                f"fstab mounts {entry.source} there; mounted now is {label}",
+                "after the next start it is another target there, or none",
+                f"write LABEL={label} into the line, or look which of both belongs there",
+            )  # fmt: skip
 
 
 def _report_absent_lines(

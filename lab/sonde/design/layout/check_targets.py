@@ -34,6 +34,16 @@ _FLAGS = {
         "start it while all targets are stopped, as writeconf asks, or tunefs.lustre without it",
     ),
 }  # fmt: skip
+# Flags of lfs df that name a fault of a target.
+_STATFS_FLAGS = {
+    "D": ("degraded", "its server reports it as degraded", "new files avoid it", "look at its array on its server"),
+    "R": (
+        "mounted read-only", "its server has it read-only", "files with objects on it cannot be written",
+        "look for errors of its file system in the log of its server, then e2fsck while it is unmounted",
+    ),
+    "N": ("no new objects", "it makes no new objects", "its space and bandwidth are left out by all new files",
+          "look for no_precreate and max_create_count on the servers"),
+}  # fmt: skip
 # Parameters of clients: the least sound value, and problem, cost and remedy of a smaller one.
 _LEAST_PARAMETERS = {
     "max_cached_mb": (
@@ -208,6 +218,10 @@ def _check_fill_level(target: ObservedFileSystem) -> Iterator[LayoutFault | Chec
             "too full", target.location, f"{inodes} % of its inodes are used",
             "creates fail although there is space", "remove files, or add a metadata target",
         )  # fmt: skip
+    for flag in target.facts.get("statfs_flags", ""):
+        if flag in _STATFS_FLAGS:
+            kind, problem, cost, remedy = _STATFS_FLAGS[flag]
+            yield LayoutFault(kind, target.location, f"{problem} (flag {flag} of lfs df)", cost, remedy)
     if target.facts.get("degraded") == "1":
         yield LayoutFault(
             "degraded", target.location, "it is marked as degraded (degraded=1)",

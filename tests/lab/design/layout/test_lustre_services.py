@@ -21,6 +21,7 @@ current_index: 912345678
 ID                            index (idle) mask
 cl1                           {} ({}) mask=CREAT,UNLNK"""
 THREADS = "ost.OSS.ost_io.threads_max={}"
+OSP = "".join(f"{index:3d} UP osp fs-OST{index:04x}-osc-MDT0000 fs-MDT0000-mdtlov_UUID 4\n" for index in range(3))
 TABLE = "UUID                   1K-blocks        Used   Available Use% Mounted on\n"
 
 
@@ -43,6 +44,10 @@ def print_df(*percents: int) -> str:
     ("login", "lfs df", print_df(44, 44, 44, 44), ""),
     ("login", "lfs df", print_df(44, 44, 1, 44), "uneven use"),
     ("login", "lfs df", print_df(44, 44, 44), "target unknown to a client"),
+    ("login", "lfs df", print_df(44, 44, 44, 44).replace("[OST:2]", "[OST:2] f"), ""),
+    ("login", "lfs df", print_df(44, 44, 44, 44).replace("[OST:2]", "[OST:2] D"), "degraded"),
+    ("login", "lfs df", print_df(44, 44, 44, 44).replace("[OST:2]", "[OST:2] R"), "mounted read-only"),
+    ("oss1", "lctl dl", OSP, "target unknown to its metadata server"),
 ])  # fmt: skip
 def test_report_of_a_service_is_one_fault(tmp_path: Path, host: str, name: str, text: str, kind: str) -> None:
     faults = find_faults(tmp_path, extra={host: {name: text}})

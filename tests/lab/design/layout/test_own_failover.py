@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -50,3 +51,15 @@ def test_lines_of_partners_that_differ_are_one_fault(tmp_path: Path, old: str, n
     lines = print_server("oss2", {2: False, 3: False}, {}, "defaults,noauto")["cat /etc/fstab"]
     (fault,) = find_faults(tmp_path, extra={"oss2": {"cat /etc/fstab": lines.replace(old, new)}})
     assert problem in fault.problem
+
+
+@pytest.mark.parametrize(("old", "new", "kind"), [
+    ("/mnt/ost2 lustre", "/mnt/ost2 ext4", "another kind of file system"),
+    ("LABEL=fs-OST0002", "LABEL=fs-OST0007", "fstab names another device"),
+])  # fmt: skip
+def test_line_of_another_target_is_reported(tmp_path: Path, old: str, new: str, kind: str) -> None:
+    lines = print_server("oss2", {2: False, 3: False}, {}, "defaults,noauto")["cat /etc/fstab"].replace(old, new)
+    extra = {host: {"cat /etc/fstab": "\n".join(each for each in lines.splitlines() if re.search(pattern, each))}
+             for host, pattern in (("oss1", "ost[01] "), ("oss2", "ost[23] "))}  # fmt: skip
+    (fault,) = find_faults(tmp_path, extra=extra)
+    assert (fault.kind, fault.location) == (kind, "oss2: /mnt/ost2")

@@ -16,7 +16,9 @@ NIDS_FORM = r"\A(?:[^\s@]+@\w+\n)*[^\s@]+@\w+\s*\Z"
 DF_FORM = r"^UUID +(1K-blocks|bytes|Inodes)\b"
 # Parameters that a fault of their own is about.
 _ADDRESSES = ("mgsnode", "failover.node", "servicenode")
-_ROW_PATTERN = re.compile(r"^(\S+?)(?:_UUID)? +(\d\S*) +(\d\S*) +(\d\S*) +(\d+)% +(/\S+)\[", re.MULTILINE)
+_ROW_PATTERN = re.compile(
+    r"^(\S+?)(?:_UUID)? +(\d\S*) +(\d\S*) +(\d\S*) +(\d+)% +(/\S+)\[[^\]\n]*\][ \t]*(\w*)", re.MULTILINE
+)
 _LOST_PATTERN = re.compile(r"^(\S+?)(?:_UUID)? +: (inactive device|\S.*)$", re.MULTILINE)
 
 
@@ -57,8 +59,8 @@ def read_lfs_df(output_text: str, output_origin: str) -> ObservedStorage:
     names = (("used_inodes_percent", "inodes", "inodes_used", "inodes_free") if is_inodes
              else ("used_percent", "kib", "kib_used", "kib_free"))  # fmt: skip
     targets = []
-    for name, total, used, free, percent, _ in _ROW_PATTERN.findall(output_text):
-        facts = {names[0]: percent}
+    for name, total, used, free, percent, _, flags in _ROW_PATTERN.findall(output_text):
+        facts = {names[0]: percent} | ({"statfs_flags": flags} if flags else {})
         if is_inodes or is_kib:  # with -h numbers are rounded
             facts |= {fact: text for fact, text in zip(names[1:], (total, used, free), strict=True) if text.isdigit()}
         targets.append(ObservedFileSystem(name, "lustre", facts=facts, origin=output_origin))

@@ -56,7 +56,7 @@ def find_object_faults(file_system: ObservedFileSystem, raid_stripe: int | None)
 
 def _check_default_count(file_system: ObservedFileSystem) -> Iterator[LayoutFault]:
     """The layout of new files in the root of a file system. A directory below it may be for large files alone."""
-    is_root = file_system.device.endswith(":/") or file_system.location.count("/") == 1
+    is_root = ":/" in file_system.device or file_system.location.count("/") == 1
     if is_root and file_system.facts.get("default_offset") and file_system.facts.get("stripe_count") == "-1":
         yield LayoutFault(
             "all files on all targets", file_system.location, "the default stripe count is -1", *ALL_TARGETS,

@@ -84,3 +84,13 @@ def test_default_layout_on_all_targets_is_reported(tmp_path: Path, path: str, co
 def test_servers_of_clients_are_no_difference_of_targets(tmp_path: Path) -> None:
     assert CLIENT_SUFFIX in print_client()["lctl get_param"]
     assert find_faults(tmp_path) == ()
+
+
+def test_root_at_a_deep_mount_point_is_checked(tmp_path: Path) -> None:
+    outputs = print_client()
+    outputs["findmnt --json --real"] = outputs["findmnt --json --real"].replace('"/fs"', '"/mnt/fs"')
+    outputs["lfs getstripe -d /mnt/fs"] = (
+        "/mnt/fs\nstripe_count:  -1 stripe_size:   1048576 pattern:       raid0 stripe_offset: -1\n"
+    )
+    (fault,) = find_faults(tmp_path, client=outputs)
+    assert (fault.kind, fault.location) == ("all files on all targets", "login: /mnt/fs")

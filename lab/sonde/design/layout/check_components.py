@@ -42,7 +42,7 @@ def find_component_faults(observed_storage: ObservedStorage) -> Iterator[LayoutF
         if each.kind not in ("service", "kernel errors"):
             attributes.setdefault((each.kind, each.name), {}).update(each.attributes)
     for (kind, name), values in attributes.items():
-        yield from apply_rules(COMPONENT_RULES, kind, name, values)
+        yield from _join_battery_and_cache(name, list(apply_rules(COMPONENT_RULES, kind, name, values)), attributes)
         if kind == "swap":
             yield from _check_used_swap(name, values)
         if kind == "adapter":
@@ -52,6 +52,19 @@ def find_component_faults(observed_storage: ObservedStorage) -> Iterator[LayoutF
     yield from _compare_models(attributes)
     yield from _find_kernel_errors(observed_storage)
     yield from find_service_faults(observed_storage)
+
+
+def _join_battery_and_cache(
+    name: str, results: Sequence[LayoutFault | CheckedItem], attributes: Mapping[tuple[str, str], Mapping[str, str]]
+) -> Iterator[LayoutFault | CheckedItem]:
+    """The results without the write-through cache of a volume whose adapter has a failed battery: it explains it."""
+    batteries = [(kind, other) for kind, other in attributes
+                 if kind == "cache battery" and other.split()[0] == name.split()[0]]  # fmt: skip
+    has_failed = any(isinstance(each, LayoutFault) for part in batteries
+                     for each in apply_rules(COMPONENT_RULES, *part, attributes[part]))  # fmt: skip
+    for each in results:
+        if not (has_failed and isinstance(each, LayoutFault) and each.kind == "write-through cache"):
+            yield each
 
 
 def find_component_differences(

@@ -150,7 +150,6 @@ RULES: Sequence[CauseRule] = (
     CauseRule("drive about to fail", _ANY, "worn flash", _ANY),
     CauseRule("errors of a cable", _ANY, "slow link of a drive", _ANY),
     *(CauseRule(cause, _ANY, "errors in the kernel log", _ANY, is_above=True, is_partial=True) for cause in _LOGGED),
-    CauseRule("cache battery failed", _ANY, "write-through cache", _ANY),
     CauseRule("timeout too short", _ANY, "timeout below error recovery", _ANY),
     CauseRule("slice is not aligned", _ANY, "slice is not aligned", _ANY),
     CauseRule("slice is not aligned", _ANY, _NOT_AS_PLANNED, frozenset({"start"})),

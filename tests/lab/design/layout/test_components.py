@@ -179,6 +179,12 @@ def test_harmless_component_is_no_fault(output: str, old: str, new: str) -> None
     assert check_outputs(make_server_outputs() | SOUND | {output: sound.replace(old, new, 1)}).faults == ()
 
 
+def test_failed_battery_explains_the_write_through_cache() -> None:
+    text = STORCLI.replace("CVPM02 Optimal", "CVPM02 Failed ").replace("RWBD", "RWTD")
+    (fault,) = check_outputs(make_server_outputs() | SOUND | {"storcli": text}).faults
+    assert fault.kind == "cache battery failed"
+
+
 def test_failed_unit_of_storage_alone_is_reported() -> None:
     failed = "srv-scratch.mount loaded failed failed /srv/scratch\ncups.service loaded failed failed CUPS\n"
     (fault,) = check_outputs(make_server_outputs() | SOUND | {"failed": failed}).faults

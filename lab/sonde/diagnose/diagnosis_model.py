@@ -33,6 +33,7 @@ from sonde.diagnose.library import list_causes_for_machine_kind, list_experiment
 from sonde.diagnose.likelihood import ExperimentResult, PartMasks, compute_joint_log_density
 from sonde.diagnose.machine_map import DiagnosedMachine
 from sonde.diagnose.measurements import RunMeasurement, compute_healthy_spread
+from sonde.diagnose.network_streams import is_stream
 from sonde.diagnose.next_experiment import compute_cost_s
 from sonde.diagnose.node_predictions import add_uneven_nodes
 from sonde.diagnose.noise import NoiseModel
@@ -147,10 +148,9 @@ class DiagnosisModel:
         return np.asarray(weights / np.sum(weights))
 
     def find_visible_strengths(self, hypothesis_index: int) -> Floats:
-        """Returns for each strength of a hypothesis 1 where some experiment shows it, else 0."""
-        return _find_strengths_visible_in_any_experiment(
-            [values[hypothesis_index] for values in self.predictions.values()], self.noise
-        )
+        """Returns for each strength of a hypothesis 1 where some experiment with files shows it, else 0."""
+        predictions = {name: values[hypothesis_index] for name, values in self.predictions.items()}
+        return _find_strengths_visible_in_files(self.experiments, predictions, self.noise)
 
     def find_experiment(self, experiment_id: str) -> ScaledExperiment:
         """The experiment of that name. Raises UserError when it is not for this machine."""
@@ -210,8 +210,12 @@ class HypothesisLibrary:
     faults: Collection[str] = frozenset(FAULT_GRIDS)
 
 
-def _find_strengths_visible_in_any_experiment(predictions: Sequence[Prediction], noise_model: NoiseModel) -> Floats:
-    flags = np.broadcast_arrays(*(item.find_strengths_above_noise(noise_model) for item in predictions))
+def _find_strengths_visible_in_files(
+    experiments: Sequence[ScaledExperiment], predictions: Mapping[str, Prediction], noise_model: NoiseModel
+) -> Floats:
+    """A complaint is about files: what only slows a stream without storage is no cause of it."""
+    with_files = [item.id for item in experiments if not any(is_stream(phase) for phase in item.description.phases)]
+    flags = np.broadcast_arrays(*(predictions[name].find_strengths_above_noise(noise_model) for name in with_files))
     return np.asarray(np.max(np.stack(flags), axis=0))
 
 
@@ -282,7 +286,7 @@ def assemble_diagnosis_model(
         item
         for item in candidate_hypotheses
         if item.kind not in (FAULT, CAUSE)
-        or np.any(_find_strengths_visible_in_any_experiment(list(predictions[item.id].values()), noise_model))
+        or np.any(_find_strengths_visible_in_files(experiments, predictions[item.id], noise_model))
     ]
     final = assign_priors(visible)
     covered = [predictions[item.id] for item in final if item.kind != UNEXPLAINED]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from diagnosis_machine import read_small_machine
 
 from sonde.diagnose.contrast_predictions import predict_fault_in_contrast
 from sonde.diagnose.counter_evidence import CounterEvidence
+from sonde.diagnose.diagnosis_model import DiagnosisModel
 from sonde.diagnose.diagnosis_text import describe_measured_changes
 from sonde.diagnose.experiment_plan import scale_experiment_to_machine
 from sonde.diagnose.hypotheses import Hypothesis, list_hypotheses
@@ -46,6 +48,21 @@ def test_slow_link_shows_in_a_stream_where_storage_hides_it(hypotheses: dict[str
     mean, sd = predict_fault_in_contrast(hypothesis, STREAM, predict_hidden_effect(hypothesis)).rates["ratio"]
     assert mean[[0, STRENGTH_STEP, -1]] == pytest.approx([-math.log(2), -math.log(4), -math.log(15)])
     assert np.all(sd < 0.3)
+
+
+def test_slow_stream_is_no_cause_where_files_are_fast(diagnosis_model: DiagnosisModel) -> None:
+    """The complaint is about files."""
+    index = [item.fault for item in diagnosis_model.hypotheses].index("slow-link")
+    assert diagnosis_model.find_visible_strengths(index)[-1] == 1
+    fast = {item.id: diagnosis_model.get_healthy_prediction(item.id) for item in diagnosis_model.experiments}
+    stream = predict_fault_in_contrast(diagnosis_model.hypotheses[index], STREAM, None)
+    assert stream.rates["ratio"][0][-1] < -2
+    model = replace(
+        diagnosis_model,
+        experiments=(*diagnosis_model.experiments, scale_experiment_to_machine(STREAM, diagnosis_model.machine)),
+        predictions={name: [prediction] * (index + 1) for name, prediction in (fast | {STREAM.id: stream}).items()},
+    )
+    assert not np.any(model.find_visible_strengths(index))
 
 
 @pytest.mark.parametrize("fault", ["slow-target", "slow-node", "mds-saturated", "router-lost", "unbalanced-path"])

@@ -21,6 +21,8 @@ from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import FstabEntry, ObservedDisk, ObservedStorage
 from sonde.design.layout.observe_written import parse_written_size
 
+# Directories that the system, containers and people mount as they need them.
+_SYSTEM_PATTERN = re.compile(r"/|/(?:boot|usr|var|opt|tmp|run|media|mnt|snap|sysroot)(?:/.*)?")
 _SETTINGS = {"UUID": "fs_uuid", "LABEL": "fs_label", "PARTLABEL": "partlabel"}
 _MIN_PEERS = 3  # mounts at numbered directories
 _LOCAL_KINDS = ("xfs", "ext2", "ext3", "ext4")
@@ -42,7 +44,7 @@ _PRINTED_DEFAULTS = ("logbsize=32k", "logbsize=32768")
 
 
 # Names that the kernel gives in the order in which it finds devices.
-_KERNEL_NAME_PATTERN = re.compile(r"/dev/(dm-\d+|sd[a-z]+\d*)")
+_KERNEL_NAME_PATTERN = re.compile(r"/dev/(?:dm-\d+|sd[a-z]+\d*|(nvme)\d+n\d+(?:p\d+)?)")
 
 
 def find_fstab_faults(
@@ -116,13 +118,17 @@ def _find_lasting_absences(
 
 
 def _list_mounts_without_line(observed_storage: ObservedStorage) -> Iterator[str]:
-    """Mount points that only a number distinguishes from others, of which most have a line of fstab."""
-    lines = {entry.mount_point for entry in observed_storage.fstab}
+    """Mount points that no line of fstab mounts at a start, while most others are in fstab: those that only a number
+    distinguishes, and those of data outside of the directories of the system."""
+    lines = {entry.mount_point for entry in observed_storage.fstab if "noauto" not in entry.options
+             or any(option.startswith("x-systemd.automount") for option in entry.options)}  # fmt: skip
     groups: dict[tuple[str, str], list[str]] = {}
     for each in observed_storage.file_systems:
         role = re.sub(r"\d+", "*", each.location)
         if each.kind in _LOCAL_KINDS and each.options and role != each.location:
             groups.setdefault((each.kind, role), []).append(each.location)
+        if each.kind in _LOCAL_KINDS and each.options and not _SYSTEM_PATTERN.fullmatch(each.location):
+            groups.setdefault(("", ""), []).append(each.location)
     for locations in groups.values():
         absent = [location for location in locations if location not in lines]
         yield from absent if len(locations) >= _MIN_PEERS and 3 * len(absent) <= len(locations) else ()
@@ -138,7 +144,11 @@ def _describe_other_mount_point(observed_storage: ObservedStorage, mount_point: 
 
 
 def _check_source(observed_storage: ObservedStorage, entry: FstabEntry) -> Iterator[LayoutFault]:
-    if _KERNEL_NAME_PATTERN.fullmatch(entry.source):
+    match = _KERNEL_NAME_PATTERN.fullmatch(entry.source)
+    # the only controller for NVMe has one name at each start
+    controllers = {re.sub(r"n\d+$", "", name) for name, disk in observed_storage.disks.items()
+                   if name.startswith("nvme") and disk.kind == "disk"}  # fmt: skip
+    if match is not None and (not match[1] or len(controllers) > 1):
         name = entry.source.rpartition("/")[2]
         maps = [disk.settings.get("name") or disk.name for disk in observed_storage.disks.values()
                 if any(path.name == name for path in disk.paths)]  # fmt: skip

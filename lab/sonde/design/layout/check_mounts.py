@@ -39,7 +39,7 @@ _OPTION_SYNONYMS = {"barrier=0": "nobarrier"}
 # The default of XFS.
 _LOG_BUFFER = 32 * KIB
 _LOG_BUFFERS = 8
-_LONGEST_COMMIT_S = 60
+_SHORTEST_COMMIT_S, _LONGEST_COMMIT_S = 5, 60
 _FULL_PERCENT = 90
 _SMALL_LOG_BUFFER = 64 * KIB
 
@@ -84,6 +84,11 @@ def find_mount_faults(
             "mount option", file_system.location, f"it is mounted with commit={interval}",
             f"a crash loses the changes of up to {interval} s, which programs did not synchronize",
             "mount it without commit=, or with at most 30",
+        )  # fmt: skip
+    if interval is not None and 0 < interval < _SHORTEST_COMMIT_S:
+        yield LayoutFault(
+            "mount option", file_system.location, f"it is mounted with commit={interval}",
+            f"the journal is written every {interval} s, and gathers few changes", "mount it without commit=",
         )  # fmt: skip
     yield from _check_device(observed_storage, file_system)
     yield from _check_fill_level(observed_storage, file_system)

@@ -216,7 +216,7 @@ def _check_fill_level(target: ObservedFileSystem) -> Iterator[LayoutFault | Chec
     if inodes.isdigit() and int(inodes) > _MIN_FULL_PERCENT:
         yield LayoutFault(
             "too full", target.location, f"{inodes} % of its inodes are used",
-            "creates fail although there is space", "remove files, or add a metadata target",
+            "creates fail although there is space", "remove files, or add a metadata target", ("inodes",),
         )  # fmt: skip
     for flag in target.facts.get("statfs_flags", ""):
         if flag in _STATFS_FLAGS:

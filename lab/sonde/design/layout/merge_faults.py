@@ -178,6 +178,7 @@ RULES: Sequence[CauseRule] = (
     CauseRule(
         _DIFFERS_FROM_PEERS, frozenset({"unit"}), _DIFFERS_FROM_PEERS, frozenset({"unit", "width"}), is_above=True
     ),
+    CauseRule("too full", frozenset({"inodes"}), "too full", frozenset({"inodes"})),
     CauseRule("array smaller than its members", _ANY, "larger than its device", _ANY, is_above=True),
     CauseRule("array read-only", _ANY, "write-protected", _ANY),
     CauseRule("sectors too small", _ANY, _DIFFERS_FROM_PEERS, frozenset({"sector", "log_sector"})),

@@ -144,6 +144,7 @@ RULES: Sequence[CauseRule] = (
     CauseRule("degraded", _ANY, "errors of an adapter", _ANY, is_partial=True),
     CauseRule("degraded", _ANY, "errors of a vdev", _ANY, is_partial=True),
     CauseRule("device partly unused", _ANY, "targets differ", frozenset({"inodes", "kib"})),
+    CauseRule("device partly unused", _ANY, _DIFFERS_FROM_PEERS, frozenset({"reserved space"})),
     CauseRule("target not mounted", _ANY, "target inactive", _ANY),
     CauseRule("degraded", _ANY, _NOT_AS_PLANNED, frozenset({"spares"}), is_partial=True),
     CauseRule("drive about to fail", _ANY, "bad sectors of a drive", _ANY),

@@ -6,8 +6,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import log2
 
 from sonde.design.layout.live.observations import ObservedFileSystem
+from sonde.model.units import format_bytes
 
 # Facts of targets that count something, identify a target or have a rule in another module.
 _INDIVIDUAL_TARGET_FACT_PATTERN = re.compile(
@@ -49,6 +51,10 @@ def group_targets(file_systems: Sequence[ObservedFileSystem]) -> Iterator[PeerGr
                   if value and not _INDIVIDUAL_TARGET_FACT_PATTERN.fullmatch(name)}  # fmt: skip
         if each.kind == "ldiskfs" and each.facts.get("reserved", "").isdigit() and each.blocks:
             facts["reserved space"] = f"{100 * int(each.facts['reserved']) / each.blocks:.0f} %"
+        if each.kind == "ldiskfs" and each.size_bytes and int(each.facts.get("inodes", "0") or 0):
+            # rounded to a power of two: targets of unequal size have nearly the same
+            ratio = 2 ** round(log2(each.size_bytes / int(each.facts["inodes"])))
+            facts["inodes"] = f"one for {format_bytes(ratio)}"
         groups.setdefault((each.kind, role), {})[each.location] = facts
         features.setdefault((each.kind, role), {})[each.location] = set(each.facts.get("features", "").split())
     for (kind, role), peers in groups.items():

@@ -72,3 +72,17 @@ def test_target_that_differs_in_two_attributes_has_both_faults() -> None:
     assert len(problems) == 2
     assert problems[0].startswith("inode_bytes is 256")
     assert problems[1].startswith("flex_groups is 16")
+
+
+@pytest.mark.parametrize(("inodes", "count"), [("3815200", 1), ("15260800", 0), ("13000000", 0)])
+def test_target_with_fewer_inodes_in_dumpe2fs_is_reported(inodes: str, count: int) -> None:
+    systems = [
+        ObservedFileSystem(
+            f"fs-OST{number:04x}", "ldiskfs", block=4096, blocks=4 << 30,
+            facts={"inodes": inodes if number == 1 else "15260800"},
+        )
+        for number in range(4)
+    ]  # fmt: skip
+    hosts = {"oss1": ObservedStorage(tuple(systems[:2])), "oss2": ObservedStorage(tuple(systems[2:]))}
+    problems = [problem for _, problem in select_differences(check_hosts(hosts).faults)]
+    assert problems == ["inodes is one for 4 MiB; on 3 of 4 targets fs-OST* it is one for 1 MiB"] * count

@@ -11,6 +11,7 @@ from sonde.design.layout.check import check_layout
 from sonde.design.layout.check_file_placement import find_placement_faults
 from sonde.design.layout.check_host_arrays import find_array_differences, join_array_differences
 from sonde.design.layout.check_host_pairs import compare_hosts
+from sonde.design.layout.check_host_pools import find_pool_differences, find_unprotected_pools
 from sonde.design.layout.check_lustre_services import compare_lustre_hosts
 from sonde.design.layout.check_map_names import correct_map_names
 from sonde.design.layout.check_own_failover import find_own_failover_nodes
@@ -56,6 +57,7 @@ def check_hosts(
     reported = {(host, attribute) for host, verdict in verdicts.items() for fault in verdict.faults
                 for attribute in (fault.kind, *fault.attributes)}  # fmt: skip
     results += [*_join_settings(compare_hosts(storage_by_host, reported)), *find_shared_mounts(storage_by_host)]
+    results += find_unprotected_pools(storage_by_host)
     shared_lines = list(find_shared_fstab_lines(storage_by_host))
     results += shared_lines
     arrays = find_shared_arrays(storage_by_host)
@@ -80,7 +82,9 @@ def check_hosts(
     key=_count_explanations) for faults in versions.values() if len(faults) == len(storage_by_host)),
                *explain_shared_arrays(arrays, join_faults_of_shared_drives(
                    storage_by_host, list(_join_hosts(own_faults)))), *results]  # fmt: skip
-    differences, items = split_faults_and_comparisons(find_array_differences(storage_by_host))
+    differences, items = split_faults_and_comparisons(
+        [*find_array_differences(storage_by_host), *find_pool_differences(storage_by_host)]
+    )
     all_faults, all_items = split_faults_and_comparisons([*results, *items])
     planned_targets = list_planned_targets(group_by_command(written).values())
     all_faults = tuple(

@@ -217,7 +217,8 @@ def _check_bitmap(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
         yield LayoutFault(
             "no bitmap", disk.name, f"{disk.level} {disk.name} has no write-intent bitmap",
             "after a crash or a lost path the whole array is synchronized again, for hours",
-            "mdadm --grow --bitmap=internal, best with --bitmap-chunk=128M", ("bitmap", "bitmap_position"),
+            "mdadm --grow --bitmap=internal, best with --bitmap-chunk=128M",
+            ("bitmap", "bitmap_position", "bitmap/chunksize"),
         )  # fmt: skip
 
 

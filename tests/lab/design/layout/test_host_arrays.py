@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from sonde.design.layout.check import check_layout
@@ -86,3 +88,15 @@ def test_target_with_fewer_inodes_in_dumpe2fs_is_reported(inodes: str, count: in
     hosts = {"oss1": ObservedStorage(tuple(systems[:2])), "oss2": ObservedStorage(tuple(systems[2:]))}
     problems = [problem for _, problem in select_differences(check_hosts(hosts).faults)]
     assert problems == ["inodes is one for 4 MiB; on 3 of 4 targets fs-OST* it is one for 1 MiB"] * count
+
+
+def test_array_without_bitmap_is_reported_once() -> None:
+    hosts = {"oss1": make_host(0, (128 * KIB,) * 2), "oss2": make_host(2, (128 * KIB,) * 2)}
+    for host, storage in hosts.items():
+        disks = {name: disk if disk.kind != "md" else replace(disk, settings={
+            **disk.settings, "bitmap": "none" if (host, name) == ("oss1", "md2") else "internal",
+            "bitmap/chunksize": "0" if (host, name) == ("oss1", "md2") else "67108864",
+        }) for name, disk in storage.disks.items()}  # fmt: skip
+        hosts[host] = replace(storage, disks=disks)
+    kinds = [fault.kind for fault in check_hosts(hosts).faults if fault.kind != "no spare"]
+    assert kinds == ["no bitmap"]

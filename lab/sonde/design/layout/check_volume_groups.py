@@ -21,6 +21,7 @@ _FULL_PERCENT = 80
 _MOST_OVERCOMMIT = 2
 _SIZE_SHARE = 0.01
 _MIRRORS = tuple("rRmM")  # types of volumes with copies, in the first letter of the attributes of lvs
+_LEVELS_WITHOUT_PARITY = ("raid0", "raid1", "raid10", "linear")
 _LUN_KINDS = ("md", "multipath", "lun", "disk")
 
 
@@ -104,7 +105,9 @@ def _check_unit(disk: ObservedDisk, unit: int, members: Sequence[ObservedDisk]) 
 
 
 def _find_stripe(disk: ObservedDisk) -> int | None:
-    """The full stripe of an array or LUN, as md or the queue limits report it."""
+    """The full stripe of an array or LUN with parity, as md or the queue limits report it."""
+    if disk.level in _LEVELS_WITHOUT_PARITY or (disk.kind == "disk" and disk.flash):
+        return None  # flash has a favorite size of requests, but no stripe
     if disk.full_stripe_bytes:
         return disk.full_stripe_bytes
     least, best = (int(disk.queue.get(name, 0) or 0) for name in ("minimum_io_size", "optimal_io_size"))

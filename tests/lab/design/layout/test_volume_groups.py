@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from sonde.design.layout.check import check_layout
 from sonde.design.layout.live.joining import join_observations
+from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage, VolumeSegment
 from sonde.design.layout.live.saved_output import read_collector_output, read_saved_output
 
 TIB = 1 << 40
@@ -131,3 +133,16 @@ def test_copies_that_are_not_in_sync_are_a_rebuild() -> None:
 def test_names_of_the_kernel_for_lvm_are_reported(text: str, names: list[str]) -> None:
     faults = check_layout(read_saved_output(text, "host")).faults
     assert [fault.location for fault in faults if fault.kind == "unstable names for LVM"] == names
+
+
+@pytest.mark.parametrize(("member", "count"), [
+    (ObservedDisk("md0", "md", 8 * TIB, level="raid6", data=8, unit=128 << 10), 1),
+    (ObservedDisk("md0", "md", 8 * TIB, level="raid10", data=4, unit=512 << 10), 0),
+    (ObservedDisk("md0", "disk", 8 * TIB, flash=True,
+                  queue={"minimum_io_size": "4096", "optimal_io_size": "131072"}), 0)])  # fmt: skip
+def test_short_stripes_over_devices_without_parity_are_sound(member: ObservedDisk, count: int) -> None:
+    segment = VolumeSegment("striped", 2, 64 << 10, ("md0", "md1"))
+    volume = ObservedDisk("vg-data", "lvm", 16 * TIB, segments=(segment,))
+    storage = ObservedStorage((), {"md0": member, "md1": replace(member, name="md1"), "vg-data": volume})
+    kinds = [fault.kind for fault in check_layout(storage).faults]
+    assert kinds.count("small stripes of a volume") == count

@@ -28,7 +28,7 @@ def check_volumes(wwn_of_copy: str = "0x600b", warnings: str = "", uuid_of_copy:
         f"lun0 (3{'6a' * 16}) dm-0 ACME,LUN\nsize=10T features='1 queue_if_no_path' hwhandler='0' wp=rw\n"
         "`-+- policy='service-time 0' prio=50 status=active\n  `- 2:0:0:0 sda 65:1 active ready running\n"
     )
-    volumes = json.dumps({"report": [{"pv": [{"pv_name": "/dev/mapper/lun0", "vg_name": "vg0"}]}]})
+    volumes = "  " + json.dumps({"report": [{"pv": [{"pv_name": "/dev/mapper/lun0", "vg_name": "vg0"}]}]})
     parts = {"lsblk --json --bytes": json.dumps({"blockdevices": [path, copy]}), "multipath -ll": multipath,
              "pvs --reportformat json": warnings + volumes}  # fmt: skip
     text = "".join(f"=== sonde layout collect: {command} ===\n{output}\n" for command, output in parts.items())

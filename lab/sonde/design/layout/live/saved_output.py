@@ -138,7 +138,7 @@ def _is_empty_output(tool_command: str, output_text: str) -> bool:
 
 def _cut_json(output_text: str) -> str:
     """The JSON in an output: the collector also saves what a tool says on standard error, before or after it."""
-    begin = re.search(r"^[{\[]", output_text, re.MULTILINE)
+    begin = re.search(r"^[ \t]*[{\[]", output_text, re.MULTILINE)
     end = max(output_text.rfind("}"), output_text.rfind("]"))
     return output_text[begin.start() : end + 1] if begin and end > begin.start() else output_text
 

@@ -42,11 +42,7 @@ def find_inode_faults(file_systems: Sequence[ObservedFileSystem]) -> Iterator[La
             yield LayoutFault(
                 "too full", each.location, f"{percent} % of its inodes are used",
                 "creates fail although there is space", "remove files, or make it with more inodes (mke2fs -i)",
-            )  # fmt: skip
-        if each.kind == "ldiskfs" and percent > _MIN_FULL_PERCENT:
-            yield LayoutFault(
-                "too full", each.location, f"{percent} % of its inodes are used (dumpe2fs)",
-                "creates fail although there is space", "remove files, or add a metadata target", ("inodes",),
+                ("inodes",),
             )  # fmt: skip
         if each.kind == "xfs" and percent > _MOST_XFS_PERCENT:
             yield LayoutFault(

@@ -79,9 +79,8 @@ def _find_folders_by_name_start(
 def _find_run_folders_of_group(
     archive_root: Path, run_table: Any, group_name: str, includes_calibrations: bool
 ) -> list[Path]:
-    wanted = compute.equal(run_table["group"], group_name)
-    if not includes_calibrations:
-        wanted = compute.and_(wanted, compute.not_equal(run_table["role"], "calibration"))
-    return [
-        archive_root / folder for folder in run_table.filter(compute.fill_null(wanted, False))["folder"].to_pylist()
-    ]
+    """The folders of a group; those of its calibrations too if asked for, and where a killed group has no others."""
+    group = run_table.filter(compute.fill_null(compute.equal(run_table["group"], group_name), False))
+    measured = group.filter(compute.fill_null(compute.not_equal(group["role"], "calibration"), False))
+    chosen = group if includes_calibrations or not len(measured) else measured
+    return [archive_root / folder for folder in chosen["folder"].to_pylist()]

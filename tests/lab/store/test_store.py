@@ -222,6 +222,11 @@ def test_exact_group_name_takes_precedence_over_a_prefix(fake_engine: Fake, stor
         store.find_run_folders("ac")
 
 
+def test_group_of_calibrations_alone_is_found(fake_engine: Fake, store: Archive) -> None:
+    run = store_run(store, group="20991231T000000Z-check-aaaa", role="calibration")  # then the check was killed
+    assert store.find_run_folders("last") == store.find_run_folders("20991231") == [run]
+
+
 def test_runs_are_selected_by_id_prefix_path_and_last(fake_engine: Fake, store: Archive) -> None:
     folder = store_run(store, group=None)
     time.sleep(1.1)  # ids sort by seconds

@@ -57,6 +57,7 @@ def add_output_options(verb: click.Command) -> None:
     """
     for command in _iterate_commands(verb):
         enable_name_completion(command)
+        refuse_blank_values(command)
         options = {name for parameter in command.params for name in parameter.opts}
         if isinstance(command, click.Group) or command.context_settings.get("ignore_unknown_options"):
             continue
@@ -66,6 +67,25 @@ def add_output_options(verb: click.Command) -> None:
             command.params.append(make_color_option())
         if "--json" in options and "--export" not in options:
             command.params.append(_make_export_option())
+
+
+def refuse_blank_values(command: click.Command) -> None:
+    """Makes a command refuse options and arguments that are empty or blank, as of a variable that is not set; the
+    arguments of another program are left alone. Paths are checked before click makes `.` of an empty one."""
+    if command.context_settings.get("ignore_unknown_options"):
+        return
+    parse_checked_arguments = command.parse_args
+
+    def parse_args(ctx: click.Context, args: list[str]) -> list[str]:
+        values = {} if ctx.resilient_parsing else command.make_parser(ctx).parse_args(list(args))[0]
+        for parameter in command.params:
+            value = values.get(str(parameter.name))
+            texts = value if isinstance(value, (list, tuple)) else [value]
+            if any(isinstance(text, str) and not text.strip() for text in texts):
+                raise click.UsageError(f"The value of {parameter.get_error_hint(ctx)} is blank; write one.", ctx)
+        return parse_checked_arguments(ctx, args)
+
+    command.parse_args = parse_args  # type: ignore[method-assign]
 
 
 def _iterate_commands(verb: click.Command) -> Iterator[click.Command]:

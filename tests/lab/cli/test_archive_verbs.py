@@ -66,7 +66,7 @@ def test_tags_are_added_searched_and_removed(sonde: Any, root: Path) -> None:
         (("export", "x.tar"), "Which runs to export?"),
         (("export", "x.docx", A), "does not say its format"),
         (("export", "x.tar", "--tag", "none"), "No run matches"),
-        (("query", ""), "The query is empty"),
+        (("query", ""), "The value of '[SQL]' is blank"),
         (("query", "SELECT nonsense FROM runs"), '"nonsense" not found'),
         (("query", "SELEC 1"), "The query failed"),
         (("query", "SELECT 1", "-o", "x.xls"), "does not say its format"),

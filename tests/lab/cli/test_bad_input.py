@@ -171,7 +171,7 @@ COMMANDS: list[tuple[list[str], list[str]]] = [
     (["run", "/dev/null"], ["not a regular file"]),
     (["run", "quick", "--on", "/no/such/place"], ["no directory /no/such/place"]),
     (["run", "quick", "--on", "/etc/hostname"], ["not a directory"]),
-    (["run", "quick", "--on", ""], ["directory"]),
+    (["run", "quick", "--on", ""], ["--on", "blank"]),
     (["run", "quick", "--on", ".", "--tasks", "0"], ["--tasks"]),
     (["run", "quick", "--on", ".", "--tasks", "many"], ["--tasks", "a whole number"]),
     (["run", "quick", "--on", ".", "--tasks", "3", "--processes", "2"], ["divided evenly"]),

@@ -71,10 +71,11 @@ def test_show_of_a_large_group_prints_a_row_for_each_run(sonde: Any, root: Path)
 def test_experiments_lists_names_that_run_takes(
     sonde: Any, search_text: str, listed_name: str, unlisted_name: str
 ) -> None:
-    names = [row["name"] for row in sonde("experiments", search_text, "--json").json]
+    arguments = ("experiments", *search_text.splitlines())
+    names = [row["name"] for row in sonde(*arguments, "--json").json]
     assert listed_name in names
     assert unlisted_name not in names
-    assert len(sonde("experiments", search_text).out.splitlines()) >= len(names)
+    assert len(sonde(*arguments).out.splitlines()) >= len(names)
 
 
 def test_unknown_text_names_no_experiment(sonde: Any) -> None:

@@ -222,7 +222,7 @@ def test_exact_group_name_takes_precedence_over_a_prefix(fake_engine: Fake, stor
         store.find_run_folders("ac")
 
 
-def test_group_of_calibrations_alone_is_found(fake_engine: Fake, store: Archive) -> None:
+def test_killed_group_lists_its_calibrations(fake_engine: Fake, store: Archive) -> None:
     run = store_run(store, group="20991231T000000Z-check-aaaa", role="calibration")  # then the check was killed
     assert store.find_run_folders("last") == store.find_run_folders("20991231") == [run]
 

@@ -16,6 +16,7 @@ HOSTS = """127.0.0.1 localhost localhost.localdomain
 fd00:160::2 nsd2
 10.150.255.1 gw1 # on the side of the clients
 10.160.0.77 printer
+192.168.9.8 nsd2 # a second address, which few programs try
 """
 
 
@@ -33,6 +34,11 @@ def test_usual_names_are_no_fault(tmp_path: Path) -> None:
         ("10.160.0.2\tnsd2", "10.160.0.3\tnsd2", "name with another address", "hosts, line 5",
          "nsd2 has the address 10.160.0.3, that of nsd3; the system file says 10.160.0.2"),
         ("fd00:160::2 nsd2", "fd00:160::99 nsd2", "name with another address", "hosts, line 6", "says fd00:160::2"),
+        ("10.160.0.2\tnsd2", "192.168.9.8\tnsd2", "name outside of the networks", "hosts, line 5",
+         "no other name has 10.160.0.2"),
+        ("10.160.0.2\tnsd2", "192.168.9.8\tnsd2 # old\n10.160.0.2 nsd2", "name outside of the networks",
+         "hosts, line 5", "go past the routers"),
+        ("nsd1.site nsd1-san", "nsd1.site", "name outside of the networks", "hosts, line 3", "192.168.9.7"),
         ("192.168.9.7 nsd1-mgmt", "127.0.1.1 nsd1.site", "name on loopback", "hosts, line 3", "127.0.1.1"),
     ],
 )  # fmt: skip

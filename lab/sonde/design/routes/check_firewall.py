@@ -118,16 +118,30 @@ def _check_direction(fabric: Fabric, firewall: Firewall, direction: _Direction) 
     yield from _check_logging(fabric, firewall, direction)
     if drop is None:
         yield from _check_moved_connections(firewall, packet, connections, len(fabric.routers))
-    protocol, name, error_type = _SIZE_ERRORS[firewall.version]
-    errors = find_certain_drop(firewall, replace(packet, protocol=protocol))
-    if errors is not None and not list_drops(firewall, packet):
-        yield RouteFault(
-            "path MTU not discovered", errors.origin,
-            f"{name} from {source.network} to {destination.network} is dropped by {errors.description}:"
-            " hosts do not hear that their packets are too large, and their connections stall",
-            f"accept {name} of type {error_type}",
-        )  # fmt: skip
+    if not list_drops(firewall, packet):
+        yield from _check_size_errors(fabric, firewall, direction, packet)
     yield from _check_translations(fabric, firewall, direction, packet)
+
+
+def _check_size_errors(
+    fabric: Fabric, firewall: Firewall, direction: _Direction, packet: Packet
+) -> Iterator[RouteFault]:
+    """Drops of the errors about the size of packets: those that hosts send, and those of this router itself."""
+    source, destination, _, _ = direction
+    router = fabric.routers[0]
+    own_address = router.near_address if destination is fabric.near else router.far_address
+    protocol, name, error_type = _SIZE_ERRORS[firewall.version]
+    error = replace(packet, protocol=protocol)
+    own_error = replace(error, source=own_address, input_device="", path="output", states=frozenset({"RELATED"}))
+    for sender, sent in ((source.network, error), ("this router", own_error)):
+        drop = find_certain_drop(firewall, sent)
+        if drop is not None:
+            yield RouteFault(
+                "path MTU not discovered", drop.origin,
+                f"{name} from {sender} to {destination.network} is dropped by {drop.description}:"
+                " hosts do not hear that their packets are too large, and their connections stall",
+                f"accept {name} of type {error_type}",
+            )  # fmt: skip
 
 
 def _check_translations(

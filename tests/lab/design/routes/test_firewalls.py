@@ -112,6 +112,20 @@ def test_only_drops_of_large_packet_errors_stall_ipv6(tmp_path: Path, icmp_type:
     assert all("accept ICMPv6 of type 2 (packet too big)" in fault.remedy for fault in faults)
 
 
+@pytest.mark.parametrize(("version", "rule"), [
+    (4, "-A OUTPUT -p icmp -m icmp --icmp-type 3 -j DROP"), (4, "-A OUTPUT -p icmp -m icmp --icmp-type 3/4 -j DROP"),
+    (6, "-A OUTPUT -p ipv6-icmp -m icmp6 --icmpv6-type 2 -j DROP"),
+])  # fmt: skip
+def test_router_dropping_packet_size_errors_is_reported(tmp_path: Path, version: int, rule: str) -> None:
+    accepting = "*filter\n:INPUT ACCEPT [0:0]\n:FORWARD ACCEPT [0:0]\n:OUTPUT DROP [0:0]\n{}COMMIT\n"
+    related = "-A OUTPUT -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT\n"
+    name = "iptables" if version == 4 else "ip6tables"
+    (fault,) = check_outputs(tmp_path / "drop", OUTPUTS | {name: accepting.format(f"{rule}\n{related}")}, "gw2").faults
+    assert (fault.kind, fault.location) == ("path MTU not discovered", f"{name}, line 5")
+    assert "from this router to" in fault.problem
+    assert check_outputs(tmp_path / "sound", OUTPUTS | {name: accepting.format(related)}, "gw2").faults == ()
+
+
 NFT = """table inet filter {
 	set admins {
 		type ipv4_addr

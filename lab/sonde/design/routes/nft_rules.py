@@ -11,6 +11,7 @@ from sonde.design.routes.firewall_rules import ARP, BaseChain, Firewall, Firewal
 from sonde.design.routes.nft_expressions import parse_nft_rule, split_set_elements
 
 _TABLE_PATTERN = re.compile(r"^table (ip|ip6|inet|netdev|arp) (\S+) \{", re.MULTILINE)
+_BRIDGE_PATTERN = re.compile(r"^table bridge \S+ \{", re.MULTILINE)
 _BLOCK_PATTERN = re.compile(r"^(table|chain|set|map|flowtable|counter|quota|limit|ct \S+|secmark|synproxy)\b.*\{$")
 _HOOK_PATTERN = re.compile(
     r"^type (filter|nat|route) hook (\w+)(?: devices? (?:= )?(\{[^}]*\}|\S+))? priority ([^;]*);(?:\s*policy (\w+);)?"
@@ -33,7 +34,13 @@ class _RuleTable:
 
 def is_nft_output(output_text: str) -> bool:
     """Whether a text is output of `nft list ruleset`."""
-    return _TABLE_PATTERN.search(output_text) is not None and " chain " in output_text.replace("\t", " ")
+    is_table = _TABLE_PATTERN.search(output_text) is not None or has_bridge_tables(output_text)
+    return is_table and " chain " in output_text.replace("\t", " ")
+
+
+def has_bridge_tables(output_text: str) -> bool:
+    """Whether output of `nft list ruleset` has tables for bridged packets, which `parse_nft_output` leaves out."""
+    return _BRIDGE_PATTERN.search(output_text) is not None
 
 
 def parse_nft_output(output_text: str, file_name: str) -> Iterator[Firewall]:

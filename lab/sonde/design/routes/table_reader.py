@@ -53,7 +53,7 @@ from sonde.design.routes.ip_lines import find_next_hop_types, parse_neighbor_lin
 from sonde.design.routes.iptables_rules import is_bridge_output, is_firewall_output, parse_firewall_output
 from sonde.design.routes.json_tables import parse_json_tables
 from sonde.design.routes.netplan_reader import get_netplan_order
-from sonde.design.routes.nft_rules import is_nft_output, parse_nft_output
+from sonde.design.routes.nft_rules import has_bridge_tables, is_nft_output, parse_nft_output
 from sonde.design.routes.output_texts import split_outputs
 from sonde.design.routes.queue_outputs import is_queue_output, parse_queue_output
 from sonde.design.routes.script_lines import (
@@ -241,6 +241,10 @@ def _mark_network_script(tables: HostTables, file_name: str) -> HostTables:
     return replace(tables, rules=rules or tables.rules, formats=("network-scripts",))
 
 
+def _describe_bridge_rules(file_name: str) -> str:
+    return f"{file_name} has rules for bridged packets, which no check reads"
+
+
 def _parse_tables_by_kind(table_text: str, file_name: str) -> HostTables:
     stripped = table_text.strip()
     if configuration_reader.is_network_configuration(table_text):
@@ -254,11 +258,12 @@ def _parse_tables_by_kind(table_text: str, file_name: str) -> HostTables:
     if stripped.startswith(("[", "{")):
         return parse_json_tables(stripped, file_name)
     if is_bridge_output(table_text, file_name):
-        return HostTables(unread_files=(f"{file_name} has rules for bridged packets, which no check reads",))
+        return HostTables(unread_files=(_describe_bridge_rules(file_name),))
     if is_firewall_output(table_text):
         return HostTables(firewalls=(parse_firewall_output(table_text, file_name),))
     if is_nft_output(table_text):
-        return HostTables(firewalls=tuple(parse_nft_output(table_text, file_name)))
+        unread = (_describe_bridge_rules(file_name),) if has_bridge_tables(table_text) else ()
+        return HostTables(firewalls=tuple(parse_nft_output(table_text, file_name)), unread_files=unread)
     if is_hosts_file(table_text):
         return HostTables(host_names=tuple(parse_hosts_file(table_text, file_name)))
     if is_ethtool_output(table_text):

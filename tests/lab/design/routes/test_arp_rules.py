@@ -53,3 +53,13 @@ def test_rules_of_ebtables_are_not_understood(tmp_path: Path) -> None:
     verdict = check_outputs(tmp_path, print_server_outputs() | {"ebtables-save": EBTABLES})
     assert verdict.faults == ()
     assert verdict.not_understood == ("ebtables-save has rules for bridged packets, which no check reads",)
+
+
+def test_bridge_tables_of_nft_are_not_understood(tmp_path: Path) -> None:
+    bridge = (
+        "table bridge site {\n\tchain forward {\n\t\ttype filter hook forward priority filter; policy drop;\n\t}\n}\n"
+    )
+    for folder, text in (("alone", bridge), ("both", f"table inet site {{\n\tchain a {{\n\t}}\n}}\n{bridge}")):
+        verdict = check_outputs(tmp_path / folder, print_server_outputs() | {"nft": text})
+        assert verdict.faults == ()
+        assert verdict.not_understood == ("nft has rules for bridged packets, which no check reads",)

@@ -19,6 +19,7 @@ from sonde.design.routes.host_tables import (
     get_routing_table_name,
 )
 from sonde.design.routes.interface_details import AddressDetails, LinkDetails, describe_link_state, map_address_devices
+from sonde.design.routes.queue_json import is_queue_row, parse_queue_row
 from sonde.model.documents import parse_json
 from sonde.model.errors import UserError
 
@@ -69,7 +70,7 @@ def _read_json_rows(json_rows: Sequence[Mapping[str, Any]], file_name: str) -> H
     next_hop_types: dict[str, str] = {}
     for number, row in enumerate(json_rows, start=1):
         origin = f"{file_name}, entry {number}"
-        if "addr_info" in row:
+        if "addr_info" in row or is_queue_row(row):
             continue
         if "state" in row and "dst" in row:
             neighbors.append(_parse_neighbor(row))
@@ -85,6 +86,7 @@ def _read_json_rows(json_rows: Sequence[Mapping[str, Any]], file_name: str) -> H
     has_routes = any("dst" in row and "state" not in row and "priority" not in row for row in json_rows)
     return replace(
         _read_links([row for row in json_rows if "addr_info" in row]),
+        queues=tuple(parse_queue_row(row, file_name) for row in json_rows if is_queue_row(row)),
         rules=tuple(rules) or None,
         routes=tuple(routes) if routes or has_routes else None,
         neighbors=tuple(neighbors) or None,

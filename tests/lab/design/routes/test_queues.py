@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -108,3 +109,38 @@ def test_queues_follow_other_outputs_in_one_file(tmp_path: Path) -> None:
 def test_rate_without_a_number_is_unlimited() -> None:
     (entry,) = parse_queue_output("qdisc cake 1: dev eth2 root bandwidth unlimited\n", "tc")
     assert entry.find_rate("bandwidth") is None
+
+
+def print_queue_json(kind: str, options: dict[str, object], dropped: int = 0) -> str:
+    """One discipline of eth2 as `tc -j -s qdisc` prints it."""
+    counts = {"bytes": 9 * 10**12, "packets": 10**9, "drops": dropped, "overlimits": 0, "requeues": 0}
+    root = {"kind": kind, "handle": "8001:", "dev": "eth2", "root": True, "refcnt": 33, "options": options, **counts}
+    inner = {"kind": "fq_codel", "handle": "0:", "dev": "eth2", "parent": ":1", "options": {"limit": 10240}, **counts}
+    return json.dumps([root, inner])
+
+
+@pytest.mark.parametrize(("kind", "options", "dropped", "expected_sentence"), [
+    ("tbf", {"rate": 1250000000, "burst": 131072, "lat": 50000}, 7, "(tbf) limits it to 1.25 GB/s of 12.5 GB/s, and"),
+    ("netem", {"limit": 1000, "delay": {"delay": 0.01, "jitter": 0, "correlation": 0},
+               "loss-random": {"loss": 0.001, "correlation": 0}}, 0, "(netem) delays each packet by 10ms, loses 0.1%"),
+    ("netem", {"limit": 1000, "rate": {"rate": 125000000, "packetoverhead": 0}}, 0, "limits it to 125 MB/s"),
+    ("pfifo", {"limit": 10}, 991231, "(pfifo) holds 10 (limit)"),
+    ("cake", {"bandwidth": 1250000000, "diffserv": "diffserv3"}, 0, "(cake) limits it to 1.25 GB/s"),
+    ("mq", {}, 10**8, "(mq) dropped 100000000 of 1100000000 packets"),
+    ("cake", {"bandwidth": "unlimited"}, 0, ""),
+    ("mq", {}, 0, ""),
+])  # fmt: skip
+def test_queue_in_json_is_judged_as_in_text(
+    tmp_path: Path, kind: str, options: dict[str, object], dropped: int, expected_sentence: str
+) -> None:
+    faults = check_queues(tmp_path, print_queue_json(kind, options, dropped), name="tc-j-s-qdisc.json")
+    assert [expected_sentence in fault.problem for fault in faults] == [True] * bool(expected_sentence)
+
+
+def test_classes_in_json_are_judged_as_in_text(tmp_path: Path) -> None:
+    htb = {"kind": "htb", "handle": "1:", "dev": "eth2", "root": True, "options": {"r2q": 10, "default": "0x10"}}
+    row = {"class": "htb", "handle": "1:10", "parent": "1:1", "prio": 0, "rate": 1250000000, "ceil": 1250000000,
+           "stats": {"bytes": 9, "packets": 1000, "drops": 0}}  # fmt: skip
+    outputs = {"tc-j-qdisc.json": json.dumps([htb]), "tc-j-class-eth2.json": json.dumps([row]), "ethtool": SPEED}
+    (fault,) = check_outputs(tmp_path, print_server_outputs() | outputs).faults
+    assert "the class 1:10 of eth2 (htb) limits packets that no filter selects to 1.25 GB/s" in fault.problem

@@ -20,6 +20,7 @@ CHANGELOG = """mdd.fs-MDT0000.changelog_users=
 current_index: 912345678
 ID                            index (idle) mask
 cl1                           {} ({}) mask=CREAT,UNLNK"""
+OLD_CHANGELOG = "mdd.fs-MDT0000.changelog_users=current index: 8\nID    index (idle seconds)\ncl2   8 (180)\n"
 THREADS = "ost.OSS.ost_io.threads_max={}"
 OSP = "".join(f"{index:3d} UP osp fs-OST{index:04x}-osc-MDT0000 fs-MDT0000-mdtlov_UUID 4\n" for index in range(3))
 TABLE = "UUID                   1K-blocks        Used   Available Use% Mounted on\n"
@@ -39,6 +40,9 @@ def print_df(*percents: int) -> str:
     ("login", "changelog_users", CHANGELOG.format(1200, 40), "changelog not read"),
     ("login", "changelog_users", CHANGELOG.format(912345600, 1209600), "changelog not read"),
     ("login", "changelog_users", CHANGELOG.format(912345600, 2), ""),
+    ("login", "changelog_users", CHANGELOG.format(1200, 40).replace("cl1 ", "cl1-audit "), "changelog not read"),
+    ("login", "changelog_users", CHANGELOG.format(1200, 40).replace("cl1 ", "audit-cl1 "), "changelog not read"),
+    ("login", "changelog_users", OLD_CHANGELOG, ""),
     ("oss1", "threads_max", THREADS.format(16), "parameter too small"),
     ("oss1", "threads_max", THREADS.format(512), ""),
     ("login", "lfs df", print_df(44, 44, 44, 44), ""),

@@ -11,7 +11,7 @@ from sonde.model.errors import UserError
 
 # The forms that identify these outputs.
 TUNEFS_FORM = r"^Lustre FS:(?: +\S+)?[ \t]*$"
-POOL_FORM = r"^Pool: \w+\.\w+$"
+POOL_FORM = r"^Pool: [\w-]+\.[\w-]+$"
 NIDS_FORM = r"\A(?:[^\s@]+@\w+\n)*[^\s@]+@\w+\s*\Z"
 DF_FORM = r"^UUID +(1K-blocks|bytes|Inodes)\b"
 # Parameters that a fault of their own is about.
@@ -79,7 +79,7 @@ def read_lfs_pool_list(output_text: str, output_origin: str) -> ObservedStorage:
     targets: dict[str, list[str]] = {}
     name = ""
     for line in output_text.split():
-        if re.fullmatch(r"\w+\.\w+", line):
+        if re.fullmatch(r"[\w-]+\.[\w-]+", line):
             name = line
         elif (match := re.fullmatch(r"(\w+-OST[0-9a-f]{4})_UUID", line)) and name:
             targets.setdefault(name, []).append(match[1])

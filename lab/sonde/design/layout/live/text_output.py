@@ -194,13 +194,13 @@ def _read_recovery_status(text: str) -> str:
 def _read_changelog_users(text: str) -> str:
     """The consumers of a changelog, each with the number of unread records and the seconds since it read."""
     current = re.search(r"^current[ _]index: (\d+)", text, re.MULTILINE)
-    users = re.findall(r"^(cl\d\S*)[ \t]+(\d+)(?:[ \t]+\((\d+)\))?", text, re.MULTILINE)
+    users = re.findall(r"^((?:\S+-)?cl\d\S*)[ \t]+(\d+)(?:[ \t]+\((\d+)\))?", text, re.MULTILINE)
     return " ".join(f"{name}:{int(current[1]) - int(index)}:{idle}" for name, index, idle in users if current)
 
 
 # Parameters of several lines, and what is read of them.
 _LCTL_BLOCK_PATTERN = re.compile(
-    r"^(?:obdfilter|mdt|mdd)\.([^.=\s]+)\.(recovery_status|changelog_users)=\n((?:[^=\n]*\n|[^\n.]*mask=.*\n?)*[^=\n]*)",
+    r"^(?:obdfilter|mdt|mdd)\.([^.=\s]+)\.(recovery_status|changelog_users)=\n?((?:[^=\n]*\n|[^\n.]*mask=.*\n?)*[^=\n]*)",
     re.MULTILINE,
 )
 _BLOCK_READERS = {"recovery_status": _read_recovery_status, "changelog_users": _read_changelog_users}

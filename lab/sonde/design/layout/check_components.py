@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.attribute_rules import apply_rules
@@ -30,6 +31,7 @@ _ERROR_REMEDIES = {
     "hung tasks": "look which device is slow at that time (iostat -x), and for errors before this message",
     "adapter faults": "update its firmware, look at its temperature and slot; replace it if it happens again",
 }
+_ADAPTER_STATUS = "adapter not optimal"
 _SLOW_SWAP_KIB = 1024 * 1024
 _FIRMWARE = ("version_fw", "fw_version", "fwrev")
 _PEER_ATTRIBUTES = (*_FIRMWARE, "speed", "rev", "current_link_speed", "current_link_width")
@@ -41,8 +43,12 @@ def find_component_faults(observed_storage: ObservedStorage) -> Iterator[LayoutF
     for each in observed_storage.components:
         if each.kind not in ("service", "kernel errors"):
             attributes.setdefault((each.kind, each.name), {}).update(each.attributes)
+    yield from _drop_explained_status(
+        each
+        for (kind, name), values in attributes.items()
+        for each in _join_battery_and_cache(name, list(apply_rules(COMPONENT_RULES, kind, name, values)), attributes)
+    )
     for (kind, name), values in attributes.items():
-        yield from _join_battery_and_cache(name, list(apply_rules(COMPONENT_RULES, kind, name, values)), attributes)
         if kind == "swap":
             yield from _check_used_swap(name, values)
         if kind == "adapter":
@@ -52,6 +58,17 @@ def find_component_faults(observed_storage: ObservedStorage) -> Iterator[LayoutF
     yield from _compare_models(attributes)
     yield from _find_kernel_errors(observed_storage)
     yield from find_service_faults(observed_storage)
+
+
+def _drop_explained_status(results: Iterable[LayoutFault | CheckedItem]) -> Iterator[LayoutFault | CheckedItem]:
+    """The results without the status of an adapter of which another part has a fault: it explains the status."""
+    results = list(results)
+    causes = [f"{each.location} " for each in results if isinstance(each, LayoutFault) and each.kind != _ADAPTER_STATUS]
+    for each in results:
+        is_status = isinstance(each, LayoutFault) and each.kind == _ADAPTER_STATUS
+        adapter = each.location if isinstance(each, LayoutFault) else ""
+        if not is_status or not any(location.startswith(f"{adapter} ") for location in causes):
+            yield each
 
 
 def _join_battery_and_cache(
@@ -154,17 +171,33 @@ def _compare_models(attributes: Mapping[tuple[str, str], Mapping[str, str]]) -> 
                 )  # fmt: skip
 
 
+def _name_logged_device(observed_storage: ObservedStorage, logged_name: str) -> str:
+    """The drive that the kernel log names by its SCSI address, its port of ATA or its controller of NVMe."""
+    for disk in observed_storage.disks.values():
+        names = (disk.settings.get("hctl"), disk.settings.get("ata_port"), re.sub(r"(nvme\d+)n\d+$", r"\1", disk.name))
+        if disk.kind == "disk" and logged_name in names:
+            return disk.name
+    return logged_name
+
+
 def _find_kernel_errors(observed_storage: ObservedStorage) -> Iterator[LayoutFault]:
+    """One fault of each device that the kernel log has errors of, with all of their kinds."""
+    counts: dict[str, Counter[str]] = {}
+    last: dict[tuple[str, str], str] = {}
     for each in observed_storage.components:
-        if each.kind != "kernel errors":
-            continue
-        kind, count = each.attributes["kind"], int(each.attributes["count"])
-        if count >= _LEAST_COUNTS.get(kind, 1):
+        if each.kind == "kernel errors":
+            device, kind = _name_logged_device(observed_storage, each.name), each.attributes["kind"]
+            counts.setdefault(device, Counter())[kind] += int(each.attributes["count"])
+            last[device, kind] = each.attributes["last"]
+    for device, device_counts in counts.items():
+        kinds = [kind for kind, count in device_counts.items() if count >= _LEAST_COUNTS.get(kind, 1)]
+        kinds.sort(key=lambda kind: kind not in _ERROR_REMEDIES)
+        if kinds:
+            texts = [f"{format_count_with_noun(device_counts[kind], 'line')} about {kind}" for kind in kinds]
             yield LayoutFault(
-                "errors in the kernel log", each.name,
-                f"the kernel log has {format_count_with_noun(count, 'line')} about {kind}, the last:"
-                f" {each.attributes['last']}",
-                _ERROR_COSTS.get(kind, "requests fail or take seconds, and its array may give it up"),
-                _ERROR_REMEDIES.get(kind, "look at cable, slot, path and smartctl -a, and replace what fails"),
+                "errors in the kernel log", device,
+                f"the kernel log has {' and '.join(texts)}, the last: {last[device, kinds[0]]}",
+                _ERROR_COSTS.get(kinds[0], "requests fail or take seconds, and its array may give it up"),
+                _ERROR_REMEDIES.get(kinds[0], "look at cable, slot, path and smartctl -a, and replace what fails"),
                 ("kernel errors",),
             )  # fmt: skip

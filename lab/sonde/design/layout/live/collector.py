@@ -20,6 +20,7 @@ part lsblk --json --bytes --output-all
 part findmnt --json --real --output TARGET,SOURCE,FSTYPE,OPTIONS
 [ ! -r /etc/fstab ] || part cat /etc/fstab
 part find /dev -path /dev/char -prune -o -path /dev/block -prune -o -type l -printf '%p %l\n'
+part find /sys/block -type l -printf '%p %l\n'
 part blkid
 [ ! -r /proc/mdstat ] || part cat /proc/mdstat
 for file in /etc/mdadm.conf /etc/mdadm/mdadm.conf; do

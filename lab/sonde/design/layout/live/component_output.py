@@ -13,7 +13,7 @@ from sonde.model.errors import UserError
 
 # The forms that identify these outputs.
 SYSFS_FORM = r"^/sys/class/(?:scsi_host|fc_host|enclosure)/|^/sys/devices/system/cpu/|^/proc/sys/vm/"
-UNITS_FORM = r"^Id=[\w@.\\:-]+\.(?:service|timer)$|^[●*×]? *\S+\.(?:service|timer|mount|swap|socket) +loaded +failed"
+UNITS_FORM = r"^Id=[\w@.\\:-]+\.(?:service|timer)$|^[●*×]? *\S+\.(?:service|timer|mount|swap|socket) +[a-z-]+ +failed"
 SWAPS_FORM = r"^Filename\s+Type\s+Size\s+Used\s+Priority"
 LOG_FORM = r"^\[[ \d.]+\] |^\[\w{3} \w{3} [ \d]\d "
 _SYSFS_PATTERN = re.compile(
@@ -21,27 +21,34 @@ _SYSFS_PATTERN = re.compile(
     r"|/sys/devices/system/cpu/cpufreq/(?P<policy>policy\d+)/|/proc/sys/(?P<vm>vm)/)(?P<file>[^:\n]+):(?P<value>.*)$",
     re.MULTILINE,
 )
-_FAILED_UNIT_PATTERN = re.compile(r"^[●*×]? *(\S+\.\w+) +loaded +failed", re.MULTILINE)
+_FAILED_UNIT_PATTERN = re.compile(r"^[●*×]? *(\S+\.\w+) +[a-z-]+ +failed", re.MULTILINE)
 _SWAP_PATTERN = re.compile(r"^(\S+)\s+(?:partition|file)\s+(\d+)\s+(\d+)\s", re.MULTILINE)
 _DRIVE = r"(?P<device>sd[a-z]+|nvme\d+n\d+|vd[a-z]+|dm-\d+|md\d+)"
 # Kind of error -> the messages of it, each with its device. A drive is named without its partition.
 _MESSAGES: Mapping[str, Sequence[str]] = {
     "bad sectors": (
         rf"critical medium error, dev {_DRIVE}", rf"\[{_DRIVE}\].* Sense Key : Medium Error",
-        rf"\[{_DRIVE}\].* Add\. Sense: Unrecovered read error", rf"read error corrected .* on {_DRIVE}\b",
+        rf"\[{_DRIVE}\].* Add\. Sense: Unrecovered read error", r"(?P<device>ata\d+)(?:\.\d+)?: error: \{ [\w ]*UNC",
+        rf"read error corrected .* on {_DRIVE}",
     ),
-    "hardware errors": (rf"\[{_DRIVE}\].* Sense Key : Hardware Error", rf"critical target error, dev {_DRIVE}"),
+    "hardware errors": (
+        rf"\[{_DRIVE}\].* Sense Key : Hardware Error",
+        # drives that do not know these requests refuse them: the kernel does not send them again
+        rf"critical target error, dev {_DRIVE}\b(?!.*:\((?:DISCARD|WRITE_ZEROES|WRITE_SAME)\))",
+    ),
     "I/O errors": (rf"(?<!critical )\bI/O error, dev {_DRIVE}", rf"Buffer I/O error on dev(?:ice)? {_DRIVE}"),
     "timeouts": (
-        rf"\[{_DRIVE}\].* (?:timing out command|FAILED Result: .*DID_TIME_OUT)",
+        rf"\[{_DRIVE}\].* (?:timing out command|FAILED Result: .*DID_TIME_OUT)", rf"timeout error, dev {_DRIVE}",
+        r"(?P<device>ata\d+)(?:\.\d+)?: exception Emask .* frozen",
         r"nvme (?P<device>nvme\d+): I/O (?:tag )?\d+ .*timeout",
         r"sd (?P<device>\d+:\d+:\d+:\d+): attempting task abort",
         r"nvme (?P<device>nvme\d+): controller is down; will reset",
     ),
     "resets of a link": (
         r"(?P<device>ata\d+)(?:\.\d+)?: (?:hard|soft) resetting link",
-        r"(?P<device>ata\d+)(?:\.\d+)?: limiting SATA link speed",
+        r"(?P<device>ata\d+)(?:\.\d+)?: (?:limiting SATA link speed|SError: \{ [\w ]*BadCRC)",
         r"sd (?P<device>\d+:\d+:\d+:\d+): .*Power-on or device reset occurred",
+        r"(?P<device>mpt[23]sas_cm\d+): log_info\(0x3111",
         r"(?P<device>rport-\d+:\d+-\d+): blocked FC remote port time out",
         r"(?P<device>rport-\d+:\d+-\d+): +blocked FC remote port",
     ),
@@ -58,7 +65,7 @@ _MESSAGES: Mapping[str, Sequence[str]] = {
     ),
     "hung tasks": (r"INFO: task (?P<device>[\w./:-]+):\d+ blocked for more than \d+ seconds",),
     "adapter faults": (
-        r"(?P<device>mpt[23]sas_cm\d+): (?:fault_state|_base_fault_reset_work|sending diag reset|log_info\(0x3111)",
+        r"(?P<device>mpt[23]sas_cm\d+): (?:fault_state|_base_fault_reset_work|sending diag reset)",
         r"megaraid_sas (?P<device>[0-9a-f:.]+): .*(?:FW in FAULT state|resetting adapter|Battery has failed"
         r"|BBU disabled|Battery is missing)",
     ),

@@ -25,6 +25,8 @@ FSTAB_FORM = (
     r"|^/dev/\S+[ \t]+(?:/\S*|none|swap)[ \t]+(?:xfs|ext[234]|swap|vfat|btrfs|lustre|zfs)\b"
 )
 DF_FORM = r"^Filesystem +(?:Type +)?Inodes +IUsed\b"
+SYSFS_LINKS_FORM = r"^/sys/block/\S+ (?:-> )?(?:\.\./)+devices/"
+_SYSFS_LINK_PATTERN = re.compile(r"^/sys/block/(\S+) (?:-> )?(?:\.\./)+(devices/\S+)$", re.MULTILINE)
 _LINK_PATTERN = re.compile(r"(\S+) (?:-> )?(?:\.\./)+([\w!-]+)$", re.MULTILINE)
 _DIRECTORY_PATTERN = re.compile(r"^(/dev/\S+):$", re.MULTILINE)
 _DF_ROW_PATTERN = re.compile(r"^(\S+) +(?:([a-z]\w*) +)?(\d+) +(\d+) +(\d+) +(?:\d+%|-) +(/.*)$", re.MULTILINE)
@@ -53,6 +55,19 @@ def read_device_links(output_text: str, output_origin: str) -> ObservedStorage:
         name: ObservedDisk(name, settings={"links": " ".join(sorted(paths))}, origin=output_origin)
         for name, paths in links.items()
     })  # fmt: skip
+
+
+def read_sysfs_links(output_text: str, output_origin: str) -> ObservedStorage:
+    """Parses links in /sys/block, as find prints them: the SCSI address and the port of ATA of each drive, by which the
+    kernel log names it."""
+    disks = {}
+    for name, path in _SYSFS_LINK_PATTERN.findall(output_text):
+        address, port = re.search(r"/(\d+:\d+:\d+:\d+)/", path), re.search(r"/(ata\d+)/", path)
+        settings = {"hctl": address[1]} if address else {}
+        settings |= {"ata_port": port[1]} if port else {}
+        if settings:
+            disks[name] = ObservedDisk(name, settings=settings, origin=output_origin)
+    return ObservedStorage(disks=disks)
 
 
 def read_smartctl_scterc(output_text: str, output_origin: str) -> ObservedStorage:

@@ -66,6 +66,7 @@ FORMS: Mapping[str, tuple[str, Reader]] = {
     "smartctl -A": (smart_output.ATTRIBUTES_FORM, smart_output.read_smartctl_attributes),
     "smartctl -H": (device_output.HEALTH_FORM, device_output.read_smartctl_health),
     "smartctl -l scterc": (device_output.SCTERC_FORM, device_output.read_smartctl_scterc),
+    "find /sys/block -type l": (device_output.SYSFS_LINKS_FORM, device_output.read_sysfs_links),
     "ls -l /dev/disk/by-id": (device_output.LINKS_FORM, device_output.read_device_links),
     "/etc/lvm/devices/system.devices": (lvm_output.DEVICES_FILE_FORM, lvm_output.read_lvm_devices_file),
     "lvmconfig devices/filter": (lvm_output.FILTER_FORM, lvm_output.read_lvm_filters),

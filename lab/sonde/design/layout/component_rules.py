@@ -16,16 +16,17 @@ COMPONENT_RULES: Sequence[AttributeRule] = (
         _DEGRADED_COST, "replace the failed drive (state of its drives in storcli /call show), and watch the rebuild",
     ),
     AttributeRule(
-        "RAID volume", "state", "OfLn|Failed", "not optimal", "the adapter reports it as {value}",
+        "RAID volume", "state", "OfLn|Offln|Failed", "not optimal", "the adapter reports it as {value}",
         "its data is out of reach", "look at its drives before anything else is written",
     ),
     AttributeRule(
-        "RAID volume", "state", "Rec|Cac", "rebuilding", "the adapter reports it as {value}",
+        "RAID volume", "state", "Rec", "rebuilding", "the adapter reports it as {value}",
         "reads and writes share the drives with the rebuild", "wait for its end",
     ),
     AttributeRule(
         "RAID volume", "cache", r"N?RWT\w*|N?R?WT\w*|RWT\w*", "write-through cache", "its cache policy is {value}",
         _WRITE_THROUGH, "storcli /cX/vY set wrcache=wb where the adapter has a charged battery or capacitor",
+        needs={"medium": "(?!SSD$).*"},  # SSDs answer writes as fast as the cache
     ),
     AttributeRule(
         "RAID volume", "cache", r"N?RAWB\w*|\w*AWB\w*", "write cache without battery",
@@ -34,8 +35,9 @@ COMPONENT_RULES: Sequence[AttributeRule] = (
         "storcli /cX/vY set wrcache=wb",
     ),
     AttributeRule(
-        "RAID drive", "state", r"Failed|Offln|UBad|Msng", "failed drive of an adapter", "the adapter reports it as"
-        " {value}", _DEGRADED_COST, "replace it, and watch the rebuild (storcli /cX/eY/sZ show rebuild)",
+        "RAID drive", "state", r"Failed|Offln|UBad|UBUnsp|Msng", "failed drive of an adapter",
+        "the adapter reports it as {value}", _DEGRADED_COST,
+        "replace it, and watch the rebuild (storcli /cX/eY/sZ show rebuild)",
     ),
     AttributeRule(
         "RAID drive", "group", "F", "foreign configuration", "it has the configuration of another adapter",
@@ -57,8 +59,28 @@ COMPONENT_RULES: Sequence[AttributeRule] = (
         needs={"predictive_failures": "0?"},
     ),
     AttributeRule(
-        "RAID adapter", "foreign", ".+", "foreign configuration", "it holds the configuration of another adapter",
+        "RAID adapter", "foreign", r"Yes|Present|[1-9]\d*", "foreign configuration", "it holds the configuration of"
+        " another adapter",
         "its drives are not used until somebody decides", "storcli /cX/fall show, then import or delete it",
+    ),
+    AttributeRule(
+        "RAID adapter", "Controller Status", "(?!OK|Optimal).*", "adapter not optimal", "its status is {value}",
+        "it may stop, and all of its volumes with it", "look at its events (storcli /cX show events, ssacli diag)",
+    ),
+    AttributeRule(
+        "RAID adapter", "Memory Uncorrectable Errors", r"[1-9]\d*", "errors of the memory of an adapter",
+        "it counts {value} errors that it could not correct", "cached writes may be lost or wrong",
+        "replace its cache module or the adapter",
+    ),
+    AttributeRule(
+        "RAID adapter", "Memory Correctable Errors", r"[1-9]\d+", "errors of the memory of an adapter",
+        "it counts {value} errors that it corrected", "the next one may not be correctable",
+        "replace its cache module if the number grows", needs={"Memory Uncorrectable Errors": "0?"},
+    ),
+    AttributeRule(
+        "RAID adapter", "Any Offline VD Cache Preserved", "Yes", "cached writes of an absent volume",
+        "it keeps writes of a volume that is offline", "these writes are not on the drives, and fill the cache",
+        "bring the drives of that volume back (storcli /cX show preservedcache) before the writes are discarded",
     ),
     AttributeRule(
         "cache battery", "state", r"(?!Optimal|Learning|Charging|-).*", "cache battery failed", "its state is {value}",
@@ -82,8 +104,23 @@ COMPONENT_RULES: Sequence[AttributeRule] = (
         "reads and writes share the drives with the rebuild", "wait for its end",
     ),
     AttributeRule(
-        "RAID drive", "Status", r"(?i)failed.*", "failed drive of an adapter", "the adapter reports: {value}",
-        _DEGRADED_COST, "replace it, and watch the rebuild",
+        "RAID volume", "Status", r"(?i)failed.*|wrong .*|physical drive not .*|overheat.*|not .*|disabled.*",
+        "not optimal", "the adapter reports: {value}", "its data is out of reach",
+        "look at its drives before anything else is written",
+    ),
+    AttributeRule(
+        "RAID volume", "Unrecoverable Media Errors", "(?!None|0$).*", "bad sectors of a volume",
+        "the adapter reports unrecoverable media errors: {value}", "reads of them fail: files are damaged",
+        "start a surface scan, compare the files with their copies, and replace the drives with media errors",
+    ),
+    AttributeRule(
+        "RAID drive", "SSD Smart Trip Wearout", "True", "drive about to fail", "its flash is worn out",
+        "it may fail at any time, or take no more writes", "replace it while its volume is optimal",
+        needs={"Status": "(OK.*)?"},
+    ),
+    AttributeRule(
+        "RAID drive", "Status", r"(?i)(?:failed|missing|offline).*", "failed drive of an adapter",
+        "the adapter reports: {value}", _DEGRADED_COST, "replace it, and watch the rebuild",
     ),
     AttributeRule(
         "RAID drive", "Status", r"(?i)predictive failure.*", "drive about to fail", "the adapter reports: {value}",
@@ -93,6 +130,11 @@ COMPONENT_RULES: Sequence[AttributeRule] = (
         "enclosure element", "status", r"(?i)critical|non-?critical|unrecoverable", "part of an enclosure failed",
         "its status is {value}", "with a power supply, fan or expander less the next failure stops all of its drives",
         "look at its light and at sg_ses, and replace it",
+    ),
+    AttributeRule(
+        "enclosure element", "predicted_failure", "1", "part of an enclosure failed",
+        "the enclosure predicts that it fails", "the next failure may stop all of its drives", "replace it",
+        needs={"status": "(?i)(OK|unknown)?"},
     ),
     AttributeRule(
         "enclosure element", "fault", "1", "part of an enclosure failed", "the enclosure reports a fault of it",

@@ -151,7 +151,7 @@ def find_faults(output: str, old: str, new: str) -> list[LayoutFault]:
     ("storcli", "RWBD", "RWTD", "write-through cache", "c0 v0/0 (ost0)", "RWTD"),
     ("storcli", "9 GHS    -", "9 UGood  F", "foreign configuration", "c0 252:1", "another adapter"),
     ("storcli", "CVPM02 Optimal", "CVPM02 Failed ", "cache battery failed", "c0 CVPM02", "Failed"),
-    ("storcli", "Predictive Failure Count = 0", "Predictive Failure Count = 3", "drive about to fail", "/c0/e252/s0",
+    ("storcli", "Predictive Failure Count = 0", "Predictive Failure Count = 3", "drive about to fail", "c0 252:0",
      "3 predictive"),
     ("ssacli", "Capacitor Status: OK", "Capacitor Status: Failed (Replace Batteries/Capacitors)",
      "cache battery failed", "slot 0", "Replace"),

@@ -8,7 +8,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from sonde.design.routes.host_tables import HostTables
-from sonde.design.routes.interface_details import AddressDetails, LinkDetails, describe_link_state, map_address_devices
+from sonde.design.routes.interface_details import (
+    AddressDetails,
+    LinkDetails,
+    describe_link_state,
+    make_adapter_path,
+    map_address_devices,
+)
 
 # The first line of a link: its name, the device below it, its flags and what follows them.
 _FIRST_LINE_PATTERN = re.compile(r"^\d+: ([^:@\s]+)(?:@([^:\s]+))?: <([A-Z,_\d-]*)>(.*)$", re.MULTILINE)
@@ -124,6 +130,8 @@ def _add_link_line(link_details: LinkDetails, link_line: str) -> LinkDetails:
             )
     if sizes := re.search(r"\bgso_max_size (\d+) gso_max_segs (\d+)", link_line):
         link_details = replace(link_details, gso_bytes=int(sizes[1]), gso_segments=int(sizes[2]))
+    if parent := re.search(r"\bparentbus (\S+) parentdev (\S+)", link_line):
+        link_details = replace(link_details, path=make_adapter_path(parent[1], parent[2]))
     return link_details
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the counters of adapters that `ethtool -S DEVICE` and `perfquery` print.
+"""Reads the counters of adapters that `ethtool -S DEVICE` and `perfquery` print, and their drivers (`ethtool -i`).
 
 Source: Linux Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst; perfquery(8).
 """
@@ -14,9 +14,10 @@ from sonde.model.errors import UserError
 
 _STATISTICS_HEAD = "NIC statistics:"
 _STATISTICS_PATTERN = re.compile(r"^\s+([\w.\-]+): (\d+)\s*$", re.MULTILINE)
-_COMMAND_PATTERN = re.compile(r"^#.*\bethtool (?:-S|--statistics) (\S+)", re.MULTILINE)
-# The device in the name of a file: ethtool-S-eth2, ethtool_S_bond0.210.txt.
-_FILE_PATTERN = re.compile(r"ethtool[-_]+S[-_](.+?)(?:\.(?:txt|log|out))?$")
+_DRIVER_PATTERN = re.compile(r"^(driver|bus-info): (\S+)\s*$", re.MULTILINE)
+_COMMAND_PATTERN = re.compile(r"^#.*\bethtool (?:-S|--statistics|-i|--driver) (\S+)", re.MULTILINE)
+# The device in the name of a file: ethtool-S-eth2, ethtool_S_bond0.210.txt, ethtool-i-eth2.
+_FILE_PATTERN = re.compile(r"ethtool[-_]+[Si][-_](.+?)(?:\.(?:txt|log|out))?$")
 _PORT_HEAD_PATTERN = re.compile(r"^# Port (?:extended )?counters: (.*?)(?: \(CapMask.*\))?\s*$", re.MULTILINE)
 _PORT_COUNTER_PATTERN = re.compile(r"^(\w+):\.*(\d+)\s*$", re.MULTILINE)
 
@@ -30,18 +31,22 @@ class InfiniBandCounters:
 
 
 def is_statistics_output(output_text: str) -> bool:
-    """Whether a text is output of `ethtool -S`."""
+    """Whether a text is output of `ethtool -S` or `ethtool -i`."""
     lines = (line.strip() for line in output_text.splitlines() if line.strip() and not line.startswith("#"))
-    return next(lines, "") == _STATISTICS_HEAD
+    first_line = next(lines, "")
+    return first_line == _STATISTICS_HEAD or first_line.startswith("driver: ")
 
 
 def parse_statistics_output(output_text: str, file_name: str) -> Mapping[str, Mapping[str, str]]:
-    """The counters by device, as "counter rx_packets". Raises UserError where neither a line of the command above nor
-    the name of the file has the device, which ethtool does not print."""
+    """The counters by device, as "counter rx_packets", or its "driver" and "bus-info". Raises UserError where neither a
+    line of the command above nor the name of the file has the device, which ethtool does not print."""
     match = _COMMAND_PATTERN.search(output_text) or _FILE_PATTERN.search(file_name.rpartition("/")[2])
     if match is None:
-        raise UserError(f"{file_name} has counters of an unknown interface; name the file ethtool-S-DEVICE.")
-    return {match[1]: {f"counter {name}": number for name, number in _STATISTICS_PATTERN.findall(output_text)}}
+        raise UserError(
+            f"{file_name} is about an unknown interface; name the file ethtool-S-DEVICE (counters) or ethtool-i-DEVICE."
+        )
+    counters = {f"counter {name}": number for name, number in _STATISTICS_PATTERN.findall(output_text)}
+    return {match[1]: counters or dict(_DRIVER_PATTERN.findall(output_text))}
 
 
 def is_port_counter_output(output_text: str) -> bool:

@@ -23,7 +23,8 @@ class LinkDetails:
     the key of an IPoIB device and `link_failures` how often a bond has lost the link of the port (None: unknown).
     `bond_options` are options of a bond by the names of `ip -d link`, `lacp_state` the bits of a port's state in LACP
     (None: unknown), and `counters` packets and errors by the names of the kernel (`ip -s`). `permanent_address` is the
-    link address of its maker ("": unknown, or the one in use); `lacks_carrier`: it is up, but its port has no link."""
+    link address of its maker ("": unknown, or the one in use); `lacks_carrier`: it is up, but its port has no link.
+    `path` is that of its adapter as udev writes it, as "pci-0000:5e:00.0" ("": unknown)."""
 
     master: str = ""
     queue: str = ""
@@ -51,6 +52,7 @@ class LinkDetails:
     counters: Mapping[str, int] = field(default_factory=dict)
     permanent_address: str = ""
     lacks_carrier: bool = False
+    path: str = ""
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,11 @@ def describe_link_state(link_flags: Collection[str], operational_state: str) -> 
     """ "up" for a link with a carrier that may carry packets, else "down". `operational_state` is its operational
     state."""
     return "up" if "LOWER_UP" in link_flags and operational_state.upper() not in _IDLE_STATES else "down"
+
+
+def make_adapter_path(bus: str, bus_address: str) -> str:
+    """The path of an adapter of PCI as udev writes it (ID_PATH); "" for other buses."""
+    return f"pci-{bus_address}" if bus == "pci" and bus_address else ""
 
 
 def map_address_devices(addresses_and_devices: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:

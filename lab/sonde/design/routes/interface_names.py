@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Permanent link addresses of adapters (ethtool -P, /proc/net/bonding), and the files that name interfaces by link
-addresses: rules of udev and .link files of systemd.
+"""Permanent link addresses of adapters (ethtool -P, /proc/net/bonding), and the files that name interfaces: rules of
+udev and .link files of systemd.
 
-Source: systemd.link(5), "MACAddress", "PermanentMACAddress"; udev(7), "ATTR", "NAME"; Linux
+Source: systemd.link(5), "[Match]", "NamePolicy", "Name"; udev(7), "ATTR", "NAME"; Linux
 Documentation/networking/bonding.rst, "Querying Bonding Configuration".
 """
 
@@ -21,19 +21,25 @@ _ETHTOOL_PATTERN = re.compile(r"\s*Permanent address: ([0-9a-fA-F:]+)\s*")
 _ETHTOOL_FILE_PATTERN = re.compile(r"ethtool[-_ ]+P[-_ ]+([^/]+?)(?:\.(?:txt|out))?$")
 _UDEV_LINE_PATTERN = re.compile(r"^[^#\n]*\bNAME\s*=", re.MULTILINE)
 _UDEV_PAIR_PATTERN = re.compile(r'([A-Z]+(?:\{\w+\})?)\s*(==|:?=|\+=|!=)\s*"([^"]*)"')
-_LINK_ADDRESS_PATTERN = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5,19}")
-# What .link files may match besides, without selecting fewer adapters.
-_ADDRESS_OPTIONS = ("PermanentMACAddress", "MACAddress")
+LINK_ADDRESS_PATTERN = re.compile(r"[0-9a-f]{2}(?::[0-9a-f]{2}){5,19}")
+# Options of [Match] whose values are link addresses.
+ADDRESS_OPTIONS = ("PermanentMACAddress", "MACAddress")
 
 
 @dataclass(frozen=True)
 class InterfaceName:
-    """A line of a file that gives the adapter with a link address the name of an interface; `origin` is the file, with
-    the number of the line where it has several."""
+    """An entry of a file that names the adapters it selects; `origin` is the file, with the number of the line where it
+    has several. `selectors` are options of [Match] with their values, all of which select; `device` is the name ("":
+    another one than of `Name=`, so unknown)."""
 
     origin: str
-    link_address: str
+    selectors: tuple[tuple[str, str], ...]
     device: str
+
+    @property
+    def is_link_file(self) -> bool:
+        """Whether it is a .link file: for an adapter, the first one by name counts, after rules of udev."""
+        return self.origin.endswith(".link")
 
 
 def is_permanent_address_output(output_text: str) -> bool:
@@ -61,14 +67,12 @@ def parse_udev_rules(file_text: str, file_name: str) -> Iterator[InterfaceName]:
         pairs = {name: (sign, value) for name, sign, value in _UDEV_PAIR_PATTERN.findall(line.partition("#")[0])}
         sign, address = pairs.get("ATTR{address}", ("", ""))
         _, device = pairs.get("NAME", ("", ""))
-        if sign == "==" and device and "%" not in device and _LINK_ADDRESS_PATTERN.fullmatch(address.lower()):
-            yield InterfaceName(f"{file_name}, line {number}", address.lower(), device)
+        if sign == "==" and device and "%" not in device and LINK_ADDRESS_PATTERN.fullmatch(address.lower()):
+            yield InterfaceName(f"{file_name}, line {number}", (("MACAddress", address.lower()),), device)
 
 
 def parse_link_file(sections: dict[str, dict[str, str]], file_name: str) -> Iterator[InterfaceName]:
-    """The name that a .link file gives the adapter of a link address."""
-    match, device = sections.get("Match", {}), sections.get("Link", {}).get("Name", "")
-    for option in _ADDRESS_OPTIONS:
-        address = match.get(option, "").lower().replace("-", ":")
-        if device and _LINK_ADDRESS_PATTERN.fullmatch(address):
-            yield InterfaceName(file_name, address, device)
+    """The name that a .link file gives the adapters that it selects; systemd ignores a file without [Match]."""
+    match, link = sections.get("Match", {}), sections.get("Link", {})
+    if match:
+        yield InterfaceName(file_name, tuple(match.items()), "" if link.get("NamePolicy") else link.get("Name", ""))

@@ -18,7 +18,13 @@ from sonde.design.routes.host_tables import (
     find_ip_version,
     get_routing_table_name,
 )
-from sonde.design.routes.interface_details import AddressDetails, LinkDetails, describe_link_state, map_address_devices
+from sonde.design.routes.interface_details import (
+    AddressDetails,
+    LinkDetails,
+    describe_link_state,
+    make_adapter_path,
+    map_address_devices,
+)
 from sonde.design.routes.queue_json import is_queue_row, parse_queue_row
 from sonde.model.documents import parse_json
 from sonde.model.errors import UserError
@@ -142,6 +148,7 @@ def _make_link_details(json_row: Mapping[str, Any]) -> LinkDetails:
         "MULTICAST" in json_row.get("flags", ("MULTICAST",)),
         lacks_carrier={"UP", "NO-CARRIER"} <= {*json_row.get("flags", ())},
         permanent_address=_find_permanent_address(json_row),
+        path=make_adapter_path(str(json_row.get("parentbus", "")), str(json_row.get("parentdev", ""))),
         gso_bytes=_find_number(json_row, "gso_max_size"),
         gso_segments=_find_number(json_row, "gso_max_segs"),
         parent=str(json_row.get("link") or ""),

@@ -13,7 +13,13 @@ from socket import AF_INET6
 from typing import Any
 
 from sonde.design.routes.host_tables import HostTables, ObservedHop, ObservedNeighbor, ObservedRoute, ObservedRule
-from sonde.design.routes.interface_details import AddressDetails, LinkDetails, describe_link_state, map_address_devices
+from sonde.design.routes.interface_details import (
+    AddressDetails,
+    LinkDetails,
+    describe_link_state,
+    make_adapter_path,
+    map_address_devices,
+)
 from sonde.design.routes.port_ranges import PORT_SETTINGS
 from sonde.design.routes.setting_names import find_setting_file
 from sonde.design.routes.setting_rules import list_setting_names
@@ -127,6 +133,10 @@ def make_link_details(netlink_message: Any, device_names: dict[int, str]) -> Lin
         *_read_vlan_number_and_protocol(netlink_message),
         counters=_read_counters(netlink_message),
         permanent_address=str(netlink_message.get_attr("IFLA_PERM_ADDRESS") or ""),
+        path=make_adapter_path(
+            str(netlink_message.get_attr("IFLA_PARENT_DEV_BUS_NAME") or ""),
+            str(netlink_message.get_attr("IFLA_PARENT_DEV_NAME") or ""),
+        ),
     )  # fmt: skip
     return _add_bond_state(details, netlink_message)
 

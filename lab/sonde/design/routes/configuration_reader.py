@@ -40,7 +40,7 @@ _NETWORKD_ATTRIBUTES = {"InitialCongestionWindow": "initcwnd", "InitialAdvertise
                         "QuickAck": "quickack", "TCPCongestionControlAlgorithm": "congctl",
                         "TCPRetransmissionTimeoutSec": "rto_min", "HopLimit": "hoplimit"}  # fmt: skip
 # Options of routes in keyfiles that `make_observed_route` reads, or on which no packet depends.
-_KEYFILE_OPTIONS = ("weight", "table", "mtu", "type", "scope", "onlink")
+_KEYFILE_OPTIONS = ("weight", "table", "mtu", "type", "scope", "onlink", "src")
 _TRUE, _FALSE = ("yes", "true", "1", "on"), ("no", "false", "0", "off")
 _LINK_SECTIONS = ("Link", "ethernet", "infiniband", "bond", "vlan")
 _UNCONFIGURED = ("disabled", "ignore")
@@ -128,13 +128,18 @@ def _parse_networkd_file(file_text: str, file_name: str) -> HostTables:
             attributes = tuple(
                 (name, values[member]) for member, name in _NETWORKD_ATTRIBUTES.items() if member in values
             )
-            routes.append(replace(route, attributes=attributes))
+            routes.append(replace(route, attributes=attributes, source=_read_source(values.get("PreferredSource", ""))))
     return HostTables(
         rules=tuple(rules) or None,
         routes=tuple(routes) or None,
         formats=("networkd",),
         inactive_profiles=tuple(inactive_profiles),
     )
+
+
+def _read_source(source_text: str) -> str:
+    """The source address of a route; "" for one that networkd chooses, as that of a lease (_dhcp4)."""
+    return source_text if find_ip_version(source_text) is not None else ""
 
 
 def _add_link_settings(host_tables: HostTables, file_text: str) -> HostTables:
@@ -234,7 +239,7 @@ def _parse_keyfile(file_text: str, file_name: str) -> HostTables:
                 mtu, kind = options.get("mtu"), options.get("type", "unicast")
                 route = make_observed_route(destination, table, hops, origin, metric or None, mtu, device, kind)
                 attributes = tuple(pair for pair in options.items() if pair[0] not in _KEYFILE_OPTIONS)
-                parts.append(replace(route, attributes=attributes))
+                parts.append(replace(route, attributes=attributes, source=_read_source(options.get("src", ""))))
             elif re.fullmatch(r"routing-rule\d+", member):
                 rules.append(_parse_keyfile_rule(value, origin, _RULE_FAMILIES[section]))
     if not (rules or parts):

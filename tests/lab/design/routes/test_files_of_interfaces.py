@@ -147,3 +147,20 @@ def test_family_of_networkd_rule_follows_its_addresses(members: str, version: in
 def test_assignments_without_dots_are_no_sysctls() -> None:
     with pytest.raises(UserError, match="is no address range"):
         parse_host_tables("NETWORKING=yes\nHOSTNAME=nsd1\n", "network")
+
+
+@pytest.mark.parametrize(("source", "is_fault"), [("172.16.5.1", True), ("10.160.0.1", False), ("_dhcp4", False)])
+@pytest.mark.parametrize(("file_format", "name"), [
+    ("networkd", "routes-4.conf"), ("networkmanager", "bond0.nmconnection"),
+])  # fmt: skip
+def test_source_address_of_routes_in_a_file_is_compared(
+    tmp_path: Path, file_format: str, name: str, source: str, is_fault: bool
+) -> None:
+    files = list_files(file_format)
+    destination, option = "Destination=10.150.0.0/16\n", f"PreferredSource={source}\n"
+    if file_format == "networkmanager":
+        destination, option = "_options=", f"src={source},"
+    assert destination in files[name]
+    files[name] = files[name].replace(destination, destination + option)
+    faults = check_outputs(tmp_path, print_server_outputs() | files).faults
+    assert {fault.kind for fault in faults} == ({"wrong source address"} if is_fault else set())

@@ -38,6 +38,7 @@ from sonde.design.routes.faults import RouteCheck, RouteFault
 from sonde.design.routes.file_remedies import add_file_remedies
 from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.host_view import HostView, find_host_views
+from sonde.design.routes.kernel_settings import AVAILABLE_CONTROLS
 from sonde.design.routes.moved_ports import find_moved_ports
 from sonde.design.routes.plan import plan_all_routes
 from sonde.design.routes.setting_origins import IN_FILES, add_setting_files
@@ -129,12 +130,23 @@ def _check_configuration(
         configured_tables, versions_without_routes=tuple(_list_versions_without_routes(configured_tables, planned))
     )
     configuration = check_host_routes(
-        fabrics, host_or_class, configured_tables, further_comparisons=live_check.comparisons
+        fabrics,
+        host_or_class,
+        _add_available_controls(configured_tables, host_tables),
+        further_comparisons=live_check.comparisons,
     )
     if configured_tables.rules is None and configured_tables.routes is None:
         configuration = replace(configuration, not_compared=())  # the live check lists the settings
     absent = _check_absent_settings(fabrics, host_or_class, host_tables, configured_tables)
     return [_select_configuration_faults(check, live_check) for check in (configuration, absent)]
+
+
+def _add_available_controls(configured_tables: HostTables, host_tables: HostTables) -> HostTables:
+    """The tables of files with the congestion controls that the kernel has loaded."""
+    available = (host_tables.settings or {}).get(AVAILABLE_CONTROLS)
+    if configured_tables.settings is None or available is None:
+        return configured_tables
+    return replace(configured_tables, settings={**configured_tables.settings, AVAILABLE_CONTROLS: available})
 
 
 def _add_live_ports(configured_tables: HostTables, host_tables: HostTables) -> HostTables:

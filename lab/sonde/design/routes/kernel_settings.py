@@ -60,6 +60,8 @@ _RELEASES = (("(?:RHEL|Red Hat[^0-9]*|CentOS[^0-9]*|Scientific Linux[^0-9]*) ?7"
              ("(?:RHEL|Red Hat[^0-9]*|CentOS[^0-9]*|Rocky[^0-9]*|Alma[^0-9]*) ?8", (4, 18)),
              ("(?:RHEL|Red Hat[^0-9]*|CentOS[^0-9]*|Rocky[^0-9]*|Alma[^0-9]*) ?9", (5, 14)),
              ("(?:SLES|SUSE[^0-9]*) ?11", (3, 0)), ("(?:SLES|SUSE[^0-9]*) ?12", (4, 4)))  # fmt: skip
+# The congestion controls that the kernel has loaded.
+AVAILABLE_CONTROLS = "net.ipv4.tcp_available_congestion_control"
 # Where a kernel states its release among its settings.
 RELEASE_SETTING = "kernel.osrelease"
 
@@ -142,7 +144,7 @@ def _check_window_scale(setting_value: str, settings: Mapping[str, str]) -> tupl
 
 
 def _check_congestion_control(setting_value: str, settings: Mapping[str, str]) -> tuple[SettingState, str, str] | None:
-    if setting_value in ("cubic", "reno", "bbr", "dctcp"):
+    if setting_value in ("cubic", "reno", "bbr", "dctcp", *settings.get(AVAILABLE_CONTROLS, "").split()):
         return None
     return (
         "risky",

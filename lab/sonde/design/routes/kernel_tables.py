@@ -20,6 +20,7 @@ from sonde.design.routes.interface_details import (
     make_adapter_path,
     map_address_devices,
 )
+from sonde.design.routes.kernel_settings import AVAILABLE_CONTROLS
 from sonde.design.routes.port_ranges import PORT_SETTINGS
 from sonde.design.routes.setting_names import find_setting_file
 from sonde.design.routes.setting_rules import list_setting_names
@@ -212,7 +213,8 @@ _CONF_SETTINGS = ("rp_filter", "arp_ignore", "arp_filter", "send_redirects", "ac
 _READ_SETTINGS = (
     "net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding", "net.ipv4.fib_multipath_hash_policy",
     "net.ipv6.fib_multipath_hash_policy", "net.ipv4.fib_multipath_hash_seed", "net.ipv4.fib_multipath_use_neigh",
-    "kernel.osrelease", "net.ipv4.tcp_timestamps", "net.ipv4.tcp_congestion_control", "net.ipv4.tcp_mem",
+    "kernel.osrelease", "net.ipv4.tcp_timestamps", "net.ipv4.tcp_congestion_control", AVAILABLE_CONTROLS,
+    "net.ipv4.tcp_mem",
     "net.core.optmem_max", "net.ipv4.tcp_window_scaling", "net.ipv4.tcp_sack", "net.ipv4.tcp_rmem",
     "net.ipv4.tcp_wmem", "net.ipv4.tcp_retries2", "net.ipv4.tcp_moderate_rcvbuf", *PORT_SETTINGS,
     "net.ipv4.ip_default_ttl", "net.ipv4.fib_multipath_hash_fields", "net.ipv6.fib_multipath_hash_fields",

@@ -97,6 +97,18 @@ def test_kernel_excerpt_decides_by_its_lines_only(cumulus: Fabric) -> None:
         assert [fault.kind for fault in faults if fault.kind != "setting risky"] == kinds
 
 
+@pytest.mark.parametrize(("available", "kinds"), [
+    ("reno cubic htcp", []), ("reno cubic", ["setting risky"]),
+])  # fmt: skip
+def test_loaded_congestion_control_is_no_risk(tmp_path: Path, available: str, kinds: list[str]) -> None:
+    outputs = print_server_outputs()
+    outputs["sysctl"] += f"net.ipv4.tcp_available_congestion_control = {available}\n"
+    outputs["sysctl"] += "net.ipv4.tcp_congestion_control = htcp\n"
+    assert [fault.kind for fault in check_outputs(tmp_path / "live", outputs).faults] == kinds
+    outputs["99-site.conf"] = "net.ipv4.tcp_congestion_control = htcp\n"
+    assert [fault.kind for fault in check_outputs(tmp_path / "file", outputs).faults] == kinds
+
+
 def test_options_of_the_kernel_count_for_files_too(tmp_path: Path) -> None:
     outputs = print_server_outputs() | {
         "config": "\n".join([*(f"{name}=y" for name in REQUIRED_OPTIONS), "CONFIG_INET=y",

@@ -23,7 +23,7 @@ from sonde.design.routes.check_next_hops import OTHER_ORDER
 from sonde.design.routes.check_paths import find_path_faults
 from sonde.design.routes.check_planned import find_differences_from_plan
 from sonde.design.routes.check_policies import find_policy_faults_of_host
-from sonde.design.routes.check_router import check_router_tables, list_unjudged_rules_of_routers
+from sonde.design.routes.check_router import check_router_tables
 from sonde.design.routes.check_routes import find_route_faults, list_attributes_not_examined
 from sonde.design.routes.check_rules import find_rule_faults, find_table_faults
 from sonde.design.routes.check_segments import find_segment_faults_of_host
@@ -32,6 +32,7 @@ from sonde.design.routes.check_written import list_options_not_compared
 from sonde.design.routes.consequences import drop_consequences
 from sonde.design.routes.fabric import Fabric
 from sonde.design.routes.faults import RouteCheck, RouteFault, drop_repeated_faults, list_unknown
+from sonde.design.routes.firewall_drops import split_unjudged_rules
 from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.host_view import ROUTERS, HostView, find_host_views
 from sonde.design.routes.interface_details import AddressDetails
@@ -63,7 +64,7 @@ def check_host_routes(
     fabrics = name_used_devices(fabrics, moved_ports)
     views = find_host_views(fabrics, host_or_class)
     versions = sorted({fabric.version for fabric in fabrics if not views or fabric in [view.fabric for view in views]})
-    results = (
+    results, unjudged_rules = split_unjudged_rules(
         check_router_tables(fabrics, host_tables, "" if host_or_class == ROUTERS else host_or_class)
         if not views
         else _check_fabrics_of_host(views, host_tables)
@@ -107,7 +108,6 @@ def check_host_routes(
         (*comparisons, *further_comparisons),
         missing_interfaces,
     )
-    unjudged_rules = list_unjudged_rules_of_routers(fabrics, host_tables, host_or_class) if not views else []
     not_examined = tuple(dict.fromkeys((*_list_not_examined(views, host_tables), *unjudged_rules)))
     return RouteCheck(host_or_class, faults, unknown, comparisons, not_compared, not_examined)
 

@@ -15,10 +15,11 @@ from sonde.design.routes.firewall_drops import (
     OPENING,
     PacketDrop,
     PlannedPacket,
+    UnjudgedRule,
     choose_representatives,
     describe_limits,
-    describe_unjudged_rules,
     find_drops,
+    find_unjudged_rules,
     is_fault,
     make_planned_packets,
     make_planned_reply,
@@ -43,30 +44,23 @@ _Direction = tuple[FabricSide, FabricSide, str, str]
 
 def find_firewall_faults(
     fabric: Fabric, routers: Sequence[FabricRouter], host_tables: HostTables
-) -> Iterator[RouteFault | CheckedItem]:
-    """Faults of the firewall of one router, for all connections and for those of services between both networks."""
+) -> Iterator[RouteFault | CheckedItem | UnjudgedRule]:
+    """Faults of the firewall of one router, for all connections and for those of services between both networks, and
+    rules of which no check says what they drop."""
     reported = set[tuple[str, str]]()
     for direction, _ in _iterate_directions(fabric, routers, host_tables):
         yield CheckedItem("the firewall of a router", f"{direction[0].network} to {direction[1].network}")
     for firewall in _list_firewalls(fabric, host_tables):
         faults = list[RouteFault]()
         for direction, _ in _iterate_directions(fabric, routers, replace(host_tables, firewalls=(firewall,))):
-            faults += _check_direction(fabric, firewall, direction)
+            planned = _list_planned_packets(fabric, firewall, direction)
+            drops = list(find_drops(firewall, planned))
+            yield from find_unjudged_rules(drops)
+            faults += _check_direction(fabric, firewall, direction, planned, drops)
         # iptables and nft print one firewall
         joined = [((each.kind, each.problem.partition(" by ")[0]), each) for each in _join_directions(faults, fabric)]
         yield from (fault for key, fault in joined if key not in reported)
         reported |= {key for key, _ in joined}
-
-
-def list_unjudged_rules_of_router(
-    fabric: Fabric, routers: Sequence[FabricRouter], host_tables: HostTables
-) -> list[str]:
-    """Rules of which no check says what they drop."""
-    return [
-        text
-        for direction, firewall in _iterate_directions(fabric, routers, host_tables)
-        for text in describe_unjudged_rules(find_drops(firewall, _list_planned_packets(fabric, firewall, direction)))
-    ]
 
 
 def _list_firewalls(fabric: Fabric, host_tables: HostTables) -> list[Firewall]:
@@ -97,7 +91,14 @@ def _join_directions(faults: Sequence[RouteFault], fabric: Fabric) -> Iterator[R
             yield replace(fault, problem=fault.problem.replace(text, both, 1)) if is_both else fault
 
 
-def _check_direction(fabric: Fabric, firewall: Firewall, direction: _Direction) -> Iterator[RouteFault]:
+def _check_direction(
+    fabric: Fabric,
+    firewall: Firewall,
+    direction: _Direction,
+    planned_packets: Sequence[PlannedPacket],
+    drops: Sequence[PacketDrop],
+) -> Iterator[RouteFault]:
+    """Faults for one direction; `drops` are what the firewall drops of the planned packets."""
     source, destination, _, _ = direction
     packet = _list_packets(firewall, direction)[0]
     yield from find_segment_faults_of_router(fabric, firewall, packet)
@@ -114,13 +115,13 @@ def _check_direction(fabric: Fabric, firewall: Firewall, direction: _Direction) 
             _describe_remedy(drop, direction),
         )  # fmt: skip
         return
-    yield from _check_services(fabric, firewall, direction)
-    yield from _check_logging(fabric, firewall, direction)
+    yield from _check_services(fabric, direction, planned_packets, drops)
+    yield from _check_logging(fabric, firewall, direction, planned_packets)
     if drop is None:
         yield from _check_moved_connections(firewall, packet, connections, len(fabric.routers))
     if not list_drops(firewall, packet):
         yield from _check_size_errors(fabric, firewall, direction, packet)
-    yield from _check_translations(fabric, firewall, direction, packet)
+    yield from _check_translations(firewall, direction, packet, planned_packets)
 
 
 def _check_size_errors(
@@ -145,11 +146,11 @@ def _check_size_errors(
 
 
 def _check_translations(
-    fabric: Fabric, firewall: Firewall, direction: _Direction, packet: Packet
+    firewall: Firewall, direction: _Direction, packet: Packet, planned_packets: Sequence[PlannedPacket]
 ) -> Iterator[RouteFault]:
     """Rules that give forwarded packets another destination or source address."""
     source, destination, _, _ = direction
-    openings = [each for each in _list_planned_packets(fabric, firewall, direction) if each.stage == OPENING]
+    openings = [each for each in planned_packets if each.stage == OPENING]
     yield from find_redirections(firewall, openings)
     translation = find_translation(firewall, packet)
     if translation is not None:
@@ -171,11 +172,12 @@ def _describe_remedy(decision: Decision, direction: _Direction) -> str:
     )
 
 
-def _check_services(fabric: Fabric, firewall: Firewall, direction: _Direction) -> Iterator[RouteFault]:
+def _check_services(
+    fabric: Fabric, direction: _Direction, planned_packets: Sequence[PlannedPacket], all_drops: Sequence[PacketDrop]
+) -> Iterator[RouteFault]:
     """Packets of services that rules drop, always or above a limit: one fault for each rule and kind of packets."""
-    planned_packets = _list_planned_packets(fabric, firewall, direction)
     groups: dict[tuple[str, str, bool], list[PacketDrop]] = {}
-    for drop in find_drops(firewall, planned_packets):
+    for drop in all_drops:
         # a firewall that accepts some ports only is judged by the services of the system file
         if is_fault(drop) and (fabric.services or not drop.is_certain or _has_port_selector(drop.decision.rule)):
             groups.setdefault((drop.planned.stage, drop.decision.origin, drop.is_certain), []).append(drop)
@@ -202,10 +204,12 @@ def _check_services(fabric: Fabric, firewall: Firewall, direction: _Direction) -
         )  # fmt: skip
 
 
-def _check_logging(fabric: Fabric, firewall: Firewall, direction: _Direction) -> Iterator[RouteFault]:
+def _check_logging(
+    fabric: Fabric, firewall: Firewall, direction: _Direction, planned_packets: Sequence[PlannedPacket]
+) -> Iterator[RouteFault]:
     """Rules that log each packet of established connections."""
     logged: dict[FirewallRule, Packet] = {}
-    for planned in _list_planned_packets(fabric, firewall, direction):
+    for planned in planned_packets:
         for rule in list_logging_rules(firewall, planned.packet) if planned.stage != OPENING else ():
             if fabric.services or not _has_port_selector(rule):
                 logged.setdefault(rule, planned.packet)

@@ -16,7 +16,6 @@ from sonde.design.routes.check_host_firewall import (
     find_host_of_class,
     list_addresses_by_device,
     list_observed_devices,
-    list_unjudged_rules_of_host,
 )
 from sonde.design.routes.check_infiniband_rates import find_infiniband_rate_faults
 from sonde.design.routes.check_interface_names import find_naming_faults
@@ -36,6 +35,7 @@ from sonde.design.routes.check_vlan_files import find_vlan_file_faults
 from sonde.design.routes.fabric import Fabric, covers_range, find_fabrics
 from sonde.design.routes.faults import RouteCheck, RouteFault
 from sonde.design.routes.file_remedies import add_file_remedies
+from sonde.design.routes.firewall_drops import split_unjudged_rules
 from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.host_view import HostView, find_host_views
 from sonde.design.routes.kernel_settings import AVAILABLE_CONTROLS
@@ -262,15 +262,15 @@ def _list_not_given(host_tables: HostTables, other_tables: HostTables | None) ->
 
 
 def _check_host_firewall(system: System, host_or_class: str, host_tables: HostTables) -> RouteCheck:
+    results, unjudged = split_unjudged_rules(find_host_firewall_faults(system, host_or_class, host_tables))
     faults, comparisons = split_faults_and_comparisons(
         (
-            *find_host_firewall_faults(system, host_or_class, host_tables),
+            *results,
             *find_translation_faults_of_host(
                 system, host_or_class, _find_views_of_system(system, host_or_class), host_tables
             ),
         )
     )
-    unjudged = list_unjudged_rules_of_host(system, host_or_class, host_tables)
     return RouteCheck(host_or_class, faults, (), comparisons, not_examined=tuple(unjudged))
 
 

@@ -16,10 +16,11 @@ from sonde.design.routes.firewall_drops import (
     REPLY,
     PacketDrop,
     PlannedPacket,
+    UnjudgedRule,
     choose_representatives,
     describe_limits,
-    describe_unjudged_rules,
     find_drops,
+    find_unjudged_rules,
     is_fault,
     make_planned_packets,
     make_planned_reply,
@@ -37,8 +38,9 @@ FIREWALL_OF_HOST = "the firewall of a host"
 
 def find_host_firewall_faults(
     system: System, host_or_class: str, host_tables: HostTables
-) -> Iterator[RouteFault | CheckedItem]:
-    """Connections of file systems that the rules or the policy of INPUT or OUTPUT drop or reject."""
+) -> Iterator[RouteFault | CheckedItem | UnjudgedRule]:
+    """Connections of file systems that the rules or the policy of INPUT or OUTPUT drop or reject, and rules of which no
+    check says what they drop."""
     host = find_host_of_class(system, host_or_class, host_tables)
     if not host or not host_tables.firewalls:
         return
@@ -50,19 +52,13 @@ def find_host_firewall_faults(
             direction = "from" if connection.is_incoming else "to"
             yield CheckedItem(FIREWALL_OF_HOST, f"{connection.service} {direction} {connection.peer_group}")
     groups: dict[tuple[str, bool, str, bool], list[tuple[ServiceConnection, PacketDrop]]] = {}
-    for connection, drop in _iterate_drops(system, host, host_tables):
+    drops = list(_iterate_drops(system, host, host_tables))
+    yield from find_unjudged_rules(drop for _, drop in drops)
+    for connection, drop in drops:
         if is_fault(drop):
             key = (drop.planned.stage, connection.is_incoming, drop.decision.origin, drop.is_certain)
             groups.setdefault(key, []).append((connection, drop))
     yield from _describe_dropped(groups)
-
-
-def list_unjudged_rules_of_host(system: System, host_or_class: str, host_tables: HostTables) -> list[str]:
-    """Rules of which no check says what they drop."""
-    host = find_host_of_class(system, host_or_class, host_tables)
-    if not host or not host_tables.firewalls:
-        return []
-    return describe_unjudged_rules(drop for _, drop in _iterate_drops(system, host, host_tables))
 
 
 def _iterate_drops(

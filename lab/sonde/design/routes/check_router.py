@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.check_adapters import find_forwarding_offload_faults
-from sonde.design.routes.check_firewall import find_firewall_faults, list_unjudged_rules_of_router
+from sonde.design.routes.check_firewall import find_firewall_faults
 from sonde.design.routes.check_interfaces import (
     find_address_faults,
     find_device_faults,
@@ -32,8 +32,8 @@ from sonde.design.routes.check_settings import (
 )
 from sonde.design.routes.fabric import Fabric, FabricRouter
 from sonde.design.routes.faults import RouteFault
+from sonde.design.routes.firewall_drops import UnjudgedRule
 from sonde.design.routes.host_tables import HostTables
-from sonde.design.routes.host_view import ROUTERS
 from sonde.design.routes.link_usability import describe_link_remedy, is_device_up, list_bond_ports, list_devices_below
 from sonde.design.routes.moved_ports import (
     describe_child_creation,
@@ -47,9 +47,10 @@ NOT_SET = "not set"
 
 def check_router_tables(
     fabrics: Sequence[Fabric], host_tables: HostTables, router_name: str = ""
-) -> Iterator[RouteFault | CheckedItem]:
+) -> Iterator[RouteFault | CheckedItem | UnjudgedRule]:
     """Faults of a router: its forwarding, its settings, its addresses, its interfaces. Without `router_name`, the
-    router is the one with most of the observed addresses."""
+    router is the one with most of the observed addresses. Rules of its firewall that no check evaluates are among the
+    results."""
     owners = (router_name,) if router_name else _find_owners(fabrics, host_tables)
     if host_tables.addresses is not None and not (set(owners) & set(_count_addresses(fabrics, host_tables))):
         names = router_name or f"no router of {', '.join(fabric.name for fabric in fabrics)}"
@@ -84,19 +85,6 @@ def check_router_tables(
     if host_tables.settings is not None:
         yield from check_setting_names(host_tables)
         yield from audit_host_settings(host_tables.settings, host_tables.options)
-
-
-def list_unjudged_rules_of_routers(fabrics: Sequence[Fabric], host_tables: HostTables, host_or_class: str) -> list[str]:
-    """Rules of the firewall of a router of which no check says what they drop."""
-    owners = (host_or_class,) if host_or_class != ROUTERS else _find_owners(fabrics, host_tables)
-    moved = find_moved_ports_of_routers(fabrics, owners, host_tables)
-    return [
-        text
-        for fabric in name_used_devices_of_routers(fabrics, moved)
-        for text in list_unjudged_rules_of_router(
-            fabric, [router for router in fabric.routers if router.name in owners], host_tables
-        )
-    ]
 
 
 def _count_addresses(fabrics: Sequence[Fabric], host_tables: HostTables) -> dict[str, int]:

@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from sonde.design.checked_items import CheckedItem
+from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.firewall_rules import Decision, Firewall, FirewallRule, list_drops
 from sonde.design.routes.packet_selectors import Match, Packet, Selector, evaluate_selector, parse_address_ranges
 
@@ -57,6 +59,13 @@ class PacketDrop:
         if not self.is_certain:
             return DROPS_SOME
         return "firewall rejects" if self.decision.verdict == "REJECT" else "firewall drops"
+
+
+@dataclass(frozen=True)
+class UnjudgedRule:
+    """What a rule may do to planned packets that no check evaluates, for the list of what was not examined."""
+
+    text: str
 
 
 def make_planned_packets(opening: Packet, service: str, port: int, mtu: int | None) -> list[PlannedPacket]:
@@ -113,9 +122,8 @@ def describe_limits(drop: PacketDrop) -> str:
     return f" in part ({', '.join(texts)})" if texts and not drop.is_certain else ""
 
 
-def describe_unjudged_rules(drops: Iterable[PacketDrop]) -> list[str]:
-    """One text for each rule that may drop planned packets by a match that is not evaluated, or above an ample
-    limit."""
+def find_unjudged_rules(drops: Iterable[PacketDrop]) -> list[UnjudgedRule]:
+    """Each rule that may drop planned packets by a match that is not evaluated, or above an ample limit."""
     texts = dict[str, None]()
     for drop in drops:
         if is_fault(drop):
@@ -134,7 +142,21 @@ def describe_unjudged_rules(drops: Iterable[PacketDrop]) -> list[str]:
                 f"whether the rule {unknown[-1].text} ({unknown[-1].origin}) matches all planned connections"
                 f" ({match_texts}), which {decision.description} drops otherwise"
             ] = None
-    return list(texts)
+    return [UnjudgedRule(text) for text in texts]
+
+
+def split_unjudged_rules(
+    results: Iterable[RouteFault | CheckedItem | UnjudgedRule],
+) -> tuple[list[RouteFault | CheckedItem], list[str]]:
+    """The faults and comparisons among results, and the texts of the rules that no check evaluates."""
+    others: list[RouteFault | CheckedItem] = []
+    texts: list[str] = []
+    for result in results:
+        if isinstance(result, UnjudgedRule):
+            texts.append(result.text)
+        else:
+            others.append(result)
+    return others, texts
 
 
 def _list_selectors(drop: PacketDrop, match: Match) -> list[Selector]:

@@ -14,6 +14,10 @@ from sonde.design.routes.interface_details import LinkDetails
 
 # Modes of bonds by their numbers.
 BOND_MODES = ("balance-rr", "active-backup", "balance-xor", "broadcast", "802.3ad", "balance-tlb", "balance-alb")
+# Values of xmit_hash_policy by their numbers.
+HASH_POLICIES = ("layer2", "layer3+4", "layer2+3", "encap2+3", "encap3+4", "vlan+srcmac")
+# Modes of bonds that send packets of one connection by several ports.
+SPREADING_MODES = ("balance-rr", "broadcast")
 _NETWORKD_NAMES = {
     "Mode": "mode", "TransmitHashPolicy": "xmit_hash_policy", "LACPTransmitRate": "lacp_rate",
     "MIIMonitorSec": "miimon", "UpDelaySec": "updelay", "DownDelaySec": "downdelay", "MinLinks": "min_links",
@@ -27,6 +31,8 @@ _NETPLAN_NAMES = {
     "all-members-active": "all_slaves_active", "all-slaves-active": "all_slaves_active",
     "gratuitous-arp": "num_grat_arp", "gratuitious-arp": "num_grat_arp",
 }  # fmt: skip
+# The kernel's names of the options that files may set.
+BOND_OPTION_NAMES = frozenset(_NETPLAN_NAMES.values())
 _TIMES = ("miimon", "updelay", "downdelay", "arp_interval")
 # Milliseconds of the units of systemd.time(7).
 _UNITS_MS = {"us": 0.001, "ms": 1.0, "": 1000.0, "s": 1000.0, "sec": 1000.0, "min": 60_000.0, "m": 60_000.0}
@@ -65,11 +71,16 @@ def _convert_time(time_text: str, default_unit: str) -> str:
 
 def make_bond_details(options: Mapping[str, str]) -> LinkDetails:
     """A bond by its options. LACP looks for dead ports by itself."""
-    number = options.get("mode", "0")
-    mode = BOND_MODES[int(number)] if number.isdigit() and int(number) < len(BOND_MODES) else number
+    mode = name_bond_mode(options.get("mode", "0"))
     intervals = [options.get(name, "0") for name in ("miimon", "arp_interval")]
     is_watching = any(interval != "0" for interval in intervals) or mode == "802.3ad"
     return LinkDetails(kind="bond", bond_mode=mode, watches_ports=is_watching, bond_options=dict(options))
+
+
+def name_bond_mode(mode_text: str) -> str:
+    """The name of a mode that may be given by its number."""
+    is_number = mode_text.isdigit() and int(mode_text) < len(BOND_MODES)
+    return BOND_MODES[int(mode_text)] if is_number else mode_text
 
 
 def make_vlan_details(parent: str, number_text: str) -> LinkDetails | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from sonde.design.checked_items import CheckedItem
-from sonde.design.routes.bond_options import BOND_MODES
+from sonde.design.routes.bond_options import BOND_MODES, SPREADING_MODES
 from sonde.design.routes.check_adapters import find_differences_of_ports
 from sonde.design.routes.check_arp_monitor import MANY_LINK_FAILURES, find_arp_target_faults, list_arp_targets
 from sonde.design.routes.faults import RouteFault
@@ -17,8 +17,6 @@ from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.interface_details import LinkDetails
 from sonde.design.routes.link_usability import describe_link_remedy, is_bond_without_ports, list_bond_ports
 
-# Modes of bonds that send packets of one connection by several ports.
-_SPREADING_MODES = ("balance-rr", "broadcast")
 _HASHING_MODES = ("802.3ad", "balance-xor")
 # Hash policies that no port of a connection counts for.
 _LINK_ADDRESS_POLICIES = ("layer2", "vlan+srcmac")
@@ -127,7 +125,7 @@ def find_bond_option_faults(device_name: str, host_tables: HostTables) -> Iterat
     if details is None or not details.bond_mode:
         return
     yield CheckedItem("the mode of a bond", device_name)
-    if details.bond_mode in _SPREADING_MODES:
+    if details.bond_mode in SPREADING_MODES:
         yield RouteFault(
             "bond mode", device_name,
             f"{device_name} has the mode {details.bond_mode}: packets of one connection leave by several ports and"

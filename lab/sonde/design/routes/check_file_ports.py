@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds configuration files that take a port from its bond, that name a primary port that the bond does not have, or
-ARP targets outside of its networks.
+"""Finds configuration files that take a port from its bond, that name a primary port that the bond does not have,
+another mode, or ARP targets outside of its networks.
 
 Source: Linux Documentation/networking/bonding.rst, "primary".
 """
@@ -12,6 +12,7 @@ import re
 from collections.abc import Collection, Iterator
 
 from sonde.design.checked_items import CheckedItem
+from sonde.design.routes.bond_options import BOND_MODES, SPREADING_MODES, name_bond_mode
 from sonde.design.routes.check_arp_monitor import SILENT_TARGET, list_networks
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.file_settings import BOND, MASTER, FileSetting
@@ -41,6 +42,8 @@ def find_port_file_faults(devices: Collection[str], host_tables: HostTables) -> 
                     f" {setting.value}, and {details.master} lacks this port",
                     f"write {details.master} there",
                 )  # fmt: skip
+        elif setting.option == f"{BOND} mode":
+            yield from _check_mode(setting, host_tables)
         elif setting.option == f"{BOND} arp_ip_target":
             yield from _check_targets(setting, host_tables)
         elif setting.option == f"{BOND} primary":
@@ -55,6 +58,23 @@ def find_port_file_faults(devices: Collection[str], host_tables: HostTables) -> 
                     f" ({', '.join(ports)}): it prefers none",
                     "write the port that it should prefer, or remove primary",
                 )  # fmt: skip
+
+
+def _check_mode(setting: FileSetting, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
+    """Another mode than the bond has now; modes that are a fault by themselves are reported as such."""
+    observed = host_tables.link_details.get(setting.device, LinkDetails()).bond_mode
+    mode = name_bond_mode(setting.value)
+    sound_modes = [each for each in BOND_MODES if each not in SPREADING_MODES]
+    if observed not in sound_modes:
+        return
+    yield CheckedItem("the mode of a bond in a file", setting.device)
+    if mode in sound_modes and mode != observed:
+        yield RouteFault(
+            "another mode in a file", setting.origin,
+            f"{setting.device} has the mode {observed}; after the next start it has {mode}, for which the switch has"
+            " other settings",
+            f"write {observed} there, or change the mode of the bond and its switch ports now",
+        )  # fmt: skip
 
 
 def _check_targets(setting: FileSetting, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from sonde.design.checked_items import split_faults_and_comparisons
+from sonde.design.routes.bond_modules import apply_bonding_options
 from sonde.design.routes.check import check_host_routes
 from sonde.design.routes.check_absent_settings import find_absent_settings
 from sonde.design.routes.check_file_ports import find_port_file_faults
@@ -65,7 +66,7 @@ def check_host(
     has that name and a plan for the contents of the tables."""
     has_configuration = configured_tables is not None or bool(host_tables.formats)
     if configured_tables is not None:
-        host_tables = replace(host_tables, file_settings=(*host_tables.file_settings, *configured_tables.file_settings))
+        host_tables, configured_tables = _join_file_settings(host_tables, configured_tables)
     has_ip = _has_ip(host_tables)
     moved_devices = _map_moved_devices(system, host_or_class, host_tables)
     checks, reasons = [], dict[str, UserError]()
@@ -113,6 +114,13 @@ def check_host(
             *_NEVER_EXAMINED,
         ),
     )
+
+
+def _join_file_settings(host_tables: HostTables, configured_tables: HostTables) -> tuple[HostTables, HostTables]:
+    """The tables of a host with the settings of all files, and those of its files."""
+    configured_tables = apply_bonding_options(host_tables, configured_tables)
+    settings = (*host_tables.file_settings, *configured_tables.file_settings)
+    return replace(host_tables, file_settings=settings), configured_tables
 
 
 def _check_configuration(

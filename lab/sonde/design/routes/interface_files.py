@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads files that configure interfaces and modules without routes: ifcfg- files of network-scripts, files of
-systemd-networkd and netplan, and options of modules of LNet in modprobe.d."""
+systemd-networkd and netplan, and options of modules of LNet and of bonds in modprobe.d."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from sonde.design.routes.bond_modules import MODULE_FORMAT, make_details_of_aliases, read_bonding_options
 from sonde.design.routes.bond_options import convert_networkd_options, make_bond_details, make_vlan_details
 from sonde.design.routes.configuration_reader import iterate_ini_sections, list_inactive_profiles
 from sonde.design.routes.debian_interfaces import is_interfaces_file, parse_interfaces_file
@@ -56,7 +57,7 @@ def is_module_file(file_text: str) -> bool:
 
 
 def parse_interface_file(file_text: str, file_name: str) -> HostTables:
-    """The MTU, the mode and the bond of an interface, whether it is brought up at the start, or options of LNet."""
+    """The MTU, the mode and the bond of an interface, whether it is brought up at the start, or options of modules."""
     if is_netplan_file(file_text):
         return parse_netplan_file(file_text, file_name)
     if is_interfaces_file(file_text):
@@ -69,7 +70,14 @@ def parse_interface_file(file_text: str, file_name: str) -> HostTables:
             if (module, name) == ("lnet", "routes")
             for route in parse_module_routes(value, file_name)
         ]
-        return HostTables(lnet_module_options=options, lnet_routes=tuple(routes) or None)
+        bond_settings = tuple(read_bonding_options(file_text, file_name))
+        return HostTables(
+            lnet_module_options=options,
+            lnet_routes=tuple(routes) or None,
+            file_settings=bond_settings,
+            link_details=make_details_of_aliases(bond_settings),
+            formats=(MODULE_FORMAT,) if bond_settings else (),
+        )
     if _NETWORK_SCRIPT_PATTERN.search(file_text):
         return _parse_network_script(file_text, file_name)
     names = re.findall(r"^Name=([^\s*?\[\]!]+)\s*$", file_text, re.MULTILINE)

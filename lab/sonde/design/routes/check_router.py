@@ -299,6 +299,8 @@ def _check_forwarding(
                 "a host that sends to this router may be told to go past it", "set it to 0, for all and for the device",
             )  # fmt: skip
         ignored = [value for value in read_all_and_device_setting(settings, device, "arp_ignore") if value is not None]
+        if ignored:
+            yield CheckedItem("a setting", f"net.ipv4.conf.{device}.arp_ignore")
         if ignored and max(ignored) >= 3:
             yield RouteFault(
                 "ARP not answered", f"net.ipv4.conf.{device}.arp_ignore = {max(ignored)}",

@@ -193,14 +193,6 @@ RULES: Sequence[SettingRule] = (
         "set it to 0",
         most=0,
     ),
-    SettingRule(
-        "net.ipv4.conf.DEVICE.arp_ignore",
-        "ARP not answered",
-        "this interface answers no ARP request (arp_ignore)",
-        "set it to 0 or 1",
-        most=2,
-        roles=("router",),
-    ),
 )
 
 

@@ -10,6 +10,7 @@ from sonde.design.checked_items import split_faults_and_comparisons
 from sonde.design.routes.bond_modules import apply_bonding_options
 from sonde.design.routes.check import check_host_routes
 from sonde.design.routes.check_absent_settings import find_absent_settings
+from sonde.design.routes.check_file_mtus import find_lost_mtus
 from sonde.design.routes.check_file_ports import find_port_file_faults
 from sonde.design.routes.check_host_firewall import (
     FIREWALL_OF_HOST,
@@ -296,6 +297,7 @@ def _check_interface_profiles(
             *find_naming_faults(list_devices_with_ports(devices, host_tables), naming_tables),
             *find_port_file_faults(list_devices_with_ports(devices, host_tables), host_tables),
             *find_vlan_file_faults(profiles, devices, host_tables),
+            *find_lost_mtus(profiles, devices, naming_tables),
             *find_infiniband_rate_faults(system, find_host_of_class(system, host_or_class, host_tables), host_tables),
         )
     )

@@ -51,7 +51,7 @@ class FileSetting:
 
 def read_file_settings(file_text: str, file_name: str, file_format: str) -> Iterator[FileSetting]:
     """The settings in a configuration file of a format of `sonde route plan`; of those for several devices
-    only VLANs."""
+    only VLANs and MTUs."""
     base_name = file_name.rpartition("/")[2]
     lines = list(_iterate_lines(file_text, file_format))
     device = next((value for _, section, name, value, _ in lines if (section, name) in _DEVICE_NAMES), "")
@@ -61,8 +61,11 @@ def read_file_settings(file_text: str, file_name: str, file_format: str) -> Iter
         names = [value for _, _, name, value, _ in lines if name == "DEVICE"]
         device = names[-1] if names else base_name.rpartition("ifcfg-")[2]
     for number, section, name, value, text in lines:
-        if (file_format, section, name) == ("networkd", "Network", "VLAN"):  # also of drop-ins, without a device
+        # also of drop-ins, without a device, and of files for several
+        if (file_format, section, name) == ("networkd", "Network", "VLAN"):
             yield FileSetting(device, CHILD, value, f"{base_name}, line {number} ({text})")
+        elif _OPTIONS.get((file_format, section, name)) == MTU and not _SIMPLE_NAME_PATTERN.fullmatch(device):
+            yield FileSetting(device, MTU, value, f"{base_name}, line {number} ({text})")
     if not _SIMPLE_NAME_PATTERN.fullmatch(device):
         return
     for number, section, name, value, text in lines:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from dual_stack_host import check_outputs, make_files_of_format, print_server_outputs
 
-NETWORKD = "[Match]\nName={}\n\n[Network]\nAddress=10.160.0.1/20\n"
+NETWORKD = "[Match]\nName={}\n\n[Link]\nMTUBytes=9000\n\n[Network]\nAddress=10.160.0.1/20\n"
 KEYFILE = ("[connection]\nid=storage\ntype=bond\ninterface-name={}\n\n[ipv4]\nmethod=manual\naddress1=10.160.0.1/20\n"
            "\n[bond]\nmode=802.3ad\nmiimon=100\n")  # fmt: skip
 IFCFG = "DEVICE={}\nONBOOT=yes\nBOOTPROTO=none\nIPADDR=10.160.0.1\nPREFIX=20\n"
@@ -17,6 +17,7 @@ NETPLAN = """network:
   bonds:
     {}:
       addresses: [10.160.0.1/20]
+      mtu: 9000
       parameters: {{mode: 802.3ad, mii-monitor-interval: 100}}
 """
 INTERFACES = "auto {0}\niface {0} inet static\n    address 10.160.0.1/20\n"

@@ -136,7 +136,7 @@ def test_primary_port_in_a_file_is_compared(tmp_path: Path, primary: str, kinds:
     ("10.160.0.1/20", []), ("10.160.0.1", ["another prefix in a file"])
 ])  # fmt: skip
 def test_networkd_address_without_a_prefix_is_reported(tmp_path: Path, address: str, kinds: list[str]) -> None:
-    text = f"[Match]\nName=bond0\n\n[Network]\nAddress={address}\n"
+    text = f"[Match]\nName=bond0\n\n[Link]\nMTUBytes=9000\n\n[Network]\nAddress={address}\n"
     faults = check_outputs(tmp_path, print_server_outputs() | {"50-bond0.network": text}).faults
     assert [fault.kind for fault in faults] == kinds
     assert all("bond0 has 10.160.0.1/8 after the next start" in fault.problem for fault in faults)

@@ -14,7 +14,7 @@ from sonde.design.routes.table_reader import parse_host_tables, read_host_source
 from sonde.model.errors import UserError
 
 PLAIN_FILES = [
-    ("networkd", "50-bond0.network", "[Match]\nName=bond0\n\n[Network]\nAddress=10.160.0.1/20\n"),
+    ("networkd", "50-bond0.network", "[Match]\nName=bond0\n[Link]\nMTUBytes=9000\n[Network]\nAddress=10.160.0.1/20\n"),
     (
         "networkd",
         "50-bond0.network",

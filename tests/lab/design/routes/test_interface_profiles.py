@@ -11,7 +11,7 @@ from dual_stack_host import check_outputs, print_server_outputs
 BOND, PORT, OLD = "52:54:00:a0:00:01", "52:54:00:a0:00:77", "0C:42:A1:5E:77:10"
 SCRIPT = "DEVICE={}\nONBOOT=yes\nBOOTPROTO=none\n"
 KEYFILE = "[connection]\nid={}\ntype=ethernet\ninterface-name=bond0\n\n[ethernet]\n{}\n[ipv4]\nmethod=manual\n{}\n"
-NETWORK = "[Match]\n{}\n\n[Network]\nDHCP=no\n"
+NETWORK = "[Match]\n{}\n\n[Link]\nMTUBytes=9000\n\n[Network]\nDHCP=no\n"
 
 
 def check_server(folder: Path, files: dict[str, str]) -> list[tuple[str, str, str]]:

@@ -12,13 +12,14 @@ from sonde.design.routes.faults import RouteFault
 
 KEYFILE = ("[connection]\nid=storage\ntype=bond\ninterface-name=bond0\n\n[ipv4]\nmethod={}\naddress1=10.160.0.1/20{}\n"
            "\n[bond]\nmode=802.3ad\nmiimon=100\n")  # fmt: skip
-NETWORKD = "[Match]\nName=bond0\n\n[Network]\nAddress=10.160.0.1/20\n{}\n"
+NETWORKD = "[Match]\nName=bond0\n\n[Link]\nMTUBytes=9000\n\n[Network]\nAddress=10.160.0.1/20\n{}\n"
 IFCFG = "DEVICE=bond0\nONBOOT=yes\nIPADDR=10.160.0.1\nPREFIX=20\n{}\n"
 NETPLAN = """network:
   version: 2
   bonds:
     bond0:
       addresses: [10.160.0.1/20]
+      mtu: 9000
       parameters: {{mode: 802.3ad, mii-monitor-interval: 100}}
       {}
 """

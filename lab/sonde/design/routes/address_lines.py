@@ -130,6 +130,8 @@ def _add_link_line(link_details: LinkDetails, link_line: str) -> LinkDetails:
             )
     if sizes := re.search(r"\bgso_max_size (\d+) gso_max_segs (\d+)", link_line):
         link_details = replace(link_details, gso_bytes=int(sizes[1]), gso_segments=int(sizes[2]))
+    if program := re.match(r"\s+prog/xdp\w* id (\d+)(?: name (\S+))?", link_line):
+        link_details = replace(link_details, packet_program=program[2] or program[1])
     if parent := re.search(r"\bparentbus (\S+) parentdev (\S+)", link_line):
         link_details = replace(link_details, path=make_adapter_path(parent[1], parent[2]))
     return link_details

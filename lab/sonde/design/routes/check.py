@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from sonde.design.checked_items import CheckedItem, split_faults_and_comparisons
-from sonde.design.routes.check_adapters import find_infiniband_faults
+from sonde.design.routes.check_adapters import find_infiniband_faults, list_adapter_settings_not_examined
 from sonde.design.routes.check_arp_rules import find_arp_rule_faults
 from sonde.design.routes.check_counters import find_port_counter_faults
 from sonde.design.routes.check_directions import check_both_directions, find_router_of_tables, is_host_of_side
@@ -117,6 +117,7 @@ def _list_not_examined(host_views: Sequence[HostView], host_tables: HostTables) 
     for view in host_views:
         yield from list_attributes_not_examined(view, host_tables.select_version(view.fabric.version))
     yield from _list_unknown_mtus(host_views, host_tables)
+    yield from list_adapter_settings_not_examined(host_tables)
     leased = [
         address
         for view in host_views

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables
+from sonde.design.routes.interface_details import LinkDetails
 
 # Drivers of fast interfaces begin with rings of 512 and more.
 _SMALL_RING = 512
@@ -192,6 +193,22 @@ def find_infiniband_faults(host_tables: HostTables) -> Iterator[RouteFault | Che
                 f"{name} runs at {port.rate:g} Gbit/s: its link has lost lanes or speed",
                 "look at the cable and the port of the switch (iblinkinfo, ibdiagnet)",
             )  # fmt: skip
+
+
+def list_adapter_settings_not_examined(host_tables: HostTables) -> Iterator[str]:
+    """Programs and pause frames of interfaces that may be right or wrong."""
+    planned = {*host_tables.planned_devices}
+    for device, details in host_tables.link_details.items():
+        if details.packet_program:
+            yield f"what the program {details.packet_program} (XDP) of {device} does with received packets"
+    silent = [
+        device
+        for device, values in host_tables.adapters.items()
+        if planned & {device, host_tables.link_details.get(device, LinkDetails()).master}
+        and all(values.get(f"pause {direction}", "").startswith("off") for direction in ("RX", "TX"))
+    ]
+    if silent:
+        yield f"pause frames, which are off on {', '.join(silent)} (right where the switch uses priorities or none)"
 
 
 def _read_number(values: Mapping[str, str], name: str) -> int | None:

@@ -56,11 +56,26 @@ def find_firewall_faults(
             planned = _list_planned_packets(fabric, firewall, direction)
             drops = list(find_drops(firewall, planned))
             yield from find_unjudged_rules(drops)
+            yield from _find_drops_of_one_direction(firewall, direction, len(fabric.routers))
             faults += _check_direction(fabric, firewall, direction, planned, drops)
         # iptables and nft print one firewall
         joined = [((each.kind, each.problem.partition(" by ")[0]), each) for each in _join_directions(faults, fabric)]
         yield from (fault for key, fault in joined if key not in reported)
         reported |= {key for key, _ in joined}
+
+
+def _find_drops_of_one_direction(
+    firewall: Firewall, direction: _Direction, router_count: int
+) -> Iterator[UnjudgedRule]:
+    """A rule that drops packets of connections whose other direction takes another router, which one router alone does
+    not show."""
+    packet = replace(_list_packets(firewall, direction)[0], flags=frozenset({"ACK"}), states=frozenset({"INVALID"}))
+    drop = find_certain_drop(firewall, packet) if router_count > 1 else None
+    if drop is not None and not find_certain_drop(firewall, replace(packet, states=frozenset({"ESTABLISHED"}))):
+        yield UnjudgedRule(
+            "whether both directions of each connection take this router (--other-side compares two hosts):"
+            f" {drop.description} drops packets of those of which it sees one direction (INVALID)"
+        )
 
 
 def _list_firewalls(fabric: Fabric, host_tables: HostTables) -> list[Firewall]:

@@ -18,6 +18,8 @@ _MIB = 1 << 20
 _MIN_ENOUGH_RETRIES = 5
 _FEW_PAGES = 1 << 12
 _FEW_HOPS = 8
+# Half of the kernel's default, which is for all networks of a host and for its containers.
+_FEW_NEIGHBORS = 512
 _PORT_FIELDS = 0x0030  # FIB_MULTIPATH_HASH_FIELD_SRC_PORT and _DST_PORT
 _FEW_CONNECTIONS = 1 << 16
 # A table of connections that is fuller drops packets at the next burst.
@@ -201,11 +203,11 @@ def _check_neighbor_table(
     if most is None:
         return
     yield CheckedItem("a setting", name)
-    if most < host_count:
+    if most < max(host_count, _FEW_NEIGHBORS):
+        reason = f"this network has {host_count} hosts and routers: some are not reached" if most < host_count else (
+            "those of all networks and containers of this host count: further ones are not reached")  # fmt: skip
         yield RouteFault(
-            "neighbor table too small", f"{name} = {most}",
-            f"the kernel keeps {most} neighbors, and this network has {host_count} hosts and routers: some are not"
-            " reached",
+            "neighbor table too small", f"{name} = {most}", f"the kernel keeps {most} neighbors, and {reason}",
             f"set it to {max(1024, 4 * host_count)}, and gc_thresh2 to half of it",
         )  # fmt: skip
 

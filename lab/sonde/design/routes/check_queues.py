@@ -57,10 +57,11 @@ def find_queue_faults(device_name: str, host_tables: HostTables) -> Iterator[Rou
             device_name, f"{device_name} has no queue (noqueue), which is for virtual devices: the kernel drops each"
             " packet that the rings of the adapter have no room for",
         )  # fmt: skip
-    if details is not None and details.queue_length is not None and 0 < details.queue_length < _FEW_PACKETS:
+    length = details.queue_length if details is not None else None
+    if length is not None and length < _FEW_PACKETS and (length or not kinds <= {"", "noqueue"}):
         yield RouteFault(
             "short queue", device_name,
-            f"the queue of {device_name} holds {format_count_with_noun(details.queue_length, 'packet')} (qlen): bursts "
+            f"the queue of {device_name} holds {format_count_with_noun(length, 'packet')} (qlen): bursts "
             "are dropped",
             f"ip link set {device_name} txqueuelen 1000",
         )  # fmt: skip

@@ -22,7 +22,11 @@ from sonde.design.routes.host_view import HostView
 from sonde.design.routes.kernel_lookup import get_metric
 from sonde.design.routes.plan import find_smallest_mtu
 from sonde.design.routes.route_attributes import find_attribute_faults, list_harmless_attributes
-from sonde.design.routes.router_advertisements import describe_prefix_removal, is_advertised_route
+from sonde.design.routes.router_advertisements import (
+    describe_prefix_removal,
+    is_advertised_route,
+    list_advertised_defaults,
+)
 
 _MAIN = "main"
 # IP and TCP headers by IP version, without options.
@@ -73,6 +77,25 @@ def find_route_faults(
         yield from _check_foreign_destination(host_view, all_host_views, route)
     yield from describe_wrong_devices(host_view, misplaced)
     yield from describe_dead_hops(dead)
+    yield from _check_advertised_defaults(host_view, host_tables)
+
+
+def _check_advertised_defaults(host_view: HostView, host_tables: HostTables) -> Iterator[RouteFault]:
+    """Default routes that machines which are no routers of the fabric advertise on the network of this side."""
+    device, gateways = host_view.host_class.device, host_view.routers_by_gateway
+    link_addresses = {each.link_address for each in host_tables.neighbors or () if each.address in gateways}
+    router_addresses = {each.address for each in host_tables.neighbors or () if each.link_address in link_addresses}
+    for route in list_advertised_defaults(device, host_tables.routes or ()) if host_view.fabric.version == 6 else ():
+        hops = [hop.via for hop in route.hops if hop.via not in (*gateways, *router_addresses)]
+        if hops and host_tables.neighbors is not None:
+            yield RouteFault(
+                "routes of advertisements", route.origin,
+                f"{', '.join(hops)}, no router of {host_view.fabric.name}, has given this host a default route by"
+                f" {device} (router advertisement): packets to all other networks of IPv6 leave by"
+                f" {host_view.own_side.network}",
+                f"sysctl -w net.ipv6.conf.{device.replace('.', '/')}.accept_ra_defrtr=0; ip -6 route del default via"
+                f" {hops[0]} dev {device}; and stop the advertisements of {hops[0]} on this network",
+            )  # fmt: skip
 
 
 def _leads_by_few_routers(host_view: HostView, route: ObservedRoute) -> bool:

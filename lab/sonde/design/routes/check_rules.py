@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.check_marks import find_mark_faults
@@ -186,6 +187,25 @@ def _compare_router_tables(
             )  # fmt: skip
 
 
+def _find_repeated_rules(host_views: Sequence[HostView], rules: Sequence[ObservedRule]) -> Iterator[RouteFault]:
+    """Rules of the mark of a router that another rule repeats with another preference: those that are not planned."""
+    routers = _map_routers_by_gateway(host_views).values()
+    marks, planned = {router.mark for router in routers}, {router.preference for router in routers}
+    first_rules: dict[ObservedRule, ObservedRule] = {}
+    for rule in sorted(rules, key=lambda rule: rule.preference or 0):
+        first = first_rules.setdefault(replace(rule, preference=None, origin=""), rule)
+        if rule.mark not in marks or rule.preference == first.preference:
+            continue
+        remaining, surplus = (first, rule) if first.preference in planned else (rule, first)
+        yield RouteFault(
+            "rule repeated", surplus.origin,
+            f"the rule of mark {rule.mark} with preference {surplus.preference} repeats that with"
+            f" {remaining.preference}:"
+            " who removes or changes one of them still has the other",
+            f"{host_views[0].rule_command} del pref {surplus.preference} fwmark {rule.mark} table {rule.table}",
+        )  # fmt: skip
+
+
 def find_rule_faults(host_views: Sequence[HostView], host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
     """Rules that match nothing, lead nowhere or come too late. The lookup of paths finds the packets that they
     divert."""
@@ -224,6 +244,7 @@ def find_rule_faults(host_views: Sequence[HostView], host_tables: HostTables) ->
                 f"the rule has preference {rule.preference}: the main table (32766) comes before it",
                 "give it a smaller number",
             )  # fmt: skip
+    yield from _find_repeated_rules(host_views, host_tables.rules)
     yield from _check_rules_share_one_table(host_tables.rules, host_tables.routes)
     yield from find_mark_faults(host_views, host_tables)
 

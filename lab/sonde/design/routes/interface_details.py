@@ -24,7 +24,8 @@ class LinkDetails:
     `bond_options` are options of a bond by the names of `ip -d link`, `lacp_state` the bits of a port's state in LACP
     (None: unknown), and `counters` packets and errors by the names of the kernel (`ip -s`). `permanent_address` is the
     link address of its maker ("": unknown, or the one in use); `lacks_carrier`: it is up, but its port has no link.
-    `path` is that of its adapter as udev writes it, as "pci-0000:5e:00.0" ("": unknown)."""
+    `path` is that of its adapter as udev writes it, as "pci-0000:5e:00.0" ("": unknown), and `packet_program`
+    the name or number of the program that gets each received packet first (XDP)."""
 
     master: str = ""
     queue: str = ""
@@ -53,6 +54,7 @@ class LinkDetails:
     permanent_address: str = ""
     lacks_carrier: bool = False
     path: str = ""
+    packet_program: str = ""
 
 
 @dataclass(frozen=True)

@@ -148,6 +148,7 @@ def _make_link_details(json_row: Mapping[str, Any]) -> LinkDetails:
         "MULTICAST" in json_row.get("flags", ("MULTICAST",)),
         lacks_carrier={"UP", "NO-CARRIER"} <= {*json_row.get("flags", ())},
         permanent_address=_find_permanent_address(json_row),
+        packet_program=_find_packet_program(json_row),
         path=make_adapter_path(str(json_row.get("parentbus", "")), str(json_row.get("parentdev", ""))),
         gso_bytes=_find_number(json_row, "gso_max_size"),
         gso_segments=_find_number(json_row, "gso_max_segs"),
@@ -159,6 +160,12 @@ def _make_link_details(json_row: Mapping[str, Any]) -> LinkDetails:
         counters=_read_counters(json_row.get("stats64") or json_row.get("stats") or {}),
         **_read_bond_state(json_row),
     )
+
+
+def _find_packet_program(json_row: Mapping[str, Any]) -> str:
+    """The name of the XDP program of an interface, or its number."""
+    program = (json_row.get("xdp") or {}).get("prog") or {}
+    return str(program.get("name") or program.get("id") or "")
 
 
 def _find_permanent_address(json_row: Mapping[str, Any]) -> str:

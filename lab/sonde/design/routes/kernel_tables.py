@@ -134,6 +134,7 @@ def make_link_details(netlink_message: Any, device_names: dict[int, str]) -> Lin
         *_read_vlan_number_and_protocol(netlink_message),
         counters=_read_counters(netlink_message),
         permanent_address=str(netlink_message.get_attr("IFLA_PERM_ADDRESS") or ""),
+        packet_program=_find_packet_program(netlink_message),
         path=make_adapter_path(
             str(netlink_message.get_attr("IFLA_PARENT_DEV_BUS_NAME") or ""),
             str(netlink_message.get_attr("IFLA_PARENT_DEV_NAME") or ""),
@@ -145,6 +146,12 @@ def make_link_details(netlink_message: Any, device_names: dict[int, str]) -> Lin
 def _read_counters(netlink_message: Any) -> dict[str, int]:
     counters = netlink_message.get_attr("IFLA_STATS64") or {}
     return {name: value for name, value in dict(counters).items() if isinstance(value, int)}
+
+
+def _find_packet_program(netlink_message: Any) -> str:
+    """The number of the XDP program of an interface."""
+    state = netlink_message.get_attr("IFLA_XDP")
+    return str((state.get_attr("IFLA_XDP_PROG_ID") if state is not None else None) or "")
 
 
 def _read_vlan_number_and_protocol(netlink_message: Any) -> tuple[int | None, str]:

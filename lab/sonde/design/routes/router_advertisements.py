@@ -28,6 +28,17 @@ def is_advertised_route(route: ObservedRoute) -> bool:
     return has_lifetime and route.on_link and not route.hops and find_ip_version(route.destination) == 6
 
 
+def list_advertised_defaults(device: str, routes: Sequence[ObservedRoute]) -> list[ObservedRoute]:
+    """The default routes by a device that router advertisements gave: they have a lifetime."""
+    return [
+        route
+        for route in routes
+        if route.destination == "default"
+        and "expires" in dict(route.attributes)
+        and any(hop.device == device for hop in route.hops)
+    ]
+
+
 def describe_prefix_removal(device: str, prefix: str, address: str = "") -> str:
     """The remedy for a prefix of the other side that is advertised on a device. The kernel keeps the route of the
     prefix when the address is removed."""
@@ -69,12 +80,8 @@ def _takes_advertised_mtu(device: str, settings: Mapping[str, str]) -> bool:
 def describe_advertising_routers(device: str, host_tables: HostTables) -> str:
     """The routers whose advertisements gave a device default routes, with the other addresses of their link address:
     the end of a remedy; "" where no such route is known."""
-    gateways = {
-        hop.via
-        for route in host_tables.routes or ()
-        for hop in route.hops
-        if route.destination == "default" and hop.device == device and "expires" in dict(route.attributes)
-    }
+    routes = list_advertised_defaults(device, host_tables.routes or ())
+    gateways = {hop.via for route in routes for hop in route.hops}
     if not gateways:
         return ""
     neighbors = [each for each in host_tables.all_neighbors if each.device == device and each.link_address]

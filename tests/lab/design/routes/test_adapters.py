@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -220,3 +221,23 @@ def test_port_without_a_link_is_one_fault(tmp_path: Path) -> None:
     other = ETHTOOL.replace("eth2", "eth3").replace("Speed: 100000Mb/s", "Speed: Unknown!")
     (fault,) = check_outputs(tmp_path, outputs | {"ethtool": ETHTOOL + other}).faults
     assert (fault.kind, fault.location) == ("bond port down", "eth3")
+
+
+@pytest.mark.parametrize(("state", "is_listed"), [("off", True), ("on", False)])
+def test_pause_frames_that_are_off_are_not_examined(tmp_path: Path, state: str, is_listed: bool) -> None:
+    pause = f"Pause parameters for eth2:\nAutonegotiate:\toff\nRX:\t\t{state}\nTX:\t\t{state}\n"
+    verdict = check_outputs(tmp_path, print_server_outputs() | {"ethtool-a-eth2": pause})
+    assert verdict.faults == ()
+    assert any(text.startswith("pause frames, which are off on eth2") for text in verdict.not_examined) == is_listed
+
+
+@pytest.mark.parametrize("program", ["name xdp_drop tag 57cd311f2e27366b jited", "tag 57cd311f2e27366b"])
+def test_program_for_received_packets_is_not_examined(tmp_path: Path, program: str) -> None:
+    outputs = print_server_outputs()
+    old = "link/ether 52:54:00:a0:00:01 brd ff:ff:ff:ff:ff:ff\n"
+    outputs["addr"] = outputs["addr"].replace(old, f"{old}    prog/xdp id 42 {program}\n", 1)
+    name = "xdp_drop" if "xdp_drop" in program else "42"
+    verdict = check_outputs(tmp_path, outputs)
+    assert f"what the program {name} (XDP) of eth2 does with received packets" in verdict.not_examined
+    row = {"ifname": "eth2", "addr_info": [], "xdp": {"mode": 1, "prog": {"id": 42, "name": "xdp_drop"}}}
+    assert parse_host_tables(json.dumps([row]), "addr").link_details["eth2"].packet_program == "xdp_drop"

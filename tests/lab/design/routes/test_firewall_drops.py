@@ -193,7 +193,8 @@ def test_usual_firewall_is_no_fault(tmp_path: Path, path: Path, host: str, outpu
     verdict = check_outputs(tmp_path, outputs | {path.name: path.read_text()}, host, has_gpfs=True)
     assert verdict.faults == ()
     assert verdict.not_understood == ()
-    assert not [text for text in verdict.not_examined if "the rule" in text]
+    unjudged = [text for text in verdict.not_examined if "the rule" in text]
+    assert [text for text in unjudged if "whether both directions" not in text] == []
 
 
 @pytest.mark.parametrize(("rules", "kinds"), [

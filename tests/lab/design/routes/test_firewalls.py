@@ -251,3 +251,13 @@ def test_rule_for_later_packets_is_no_fault(tmp_path: Path, line: str) -> None:
         rules += "\n\t\taccept"
     text = NFT.replace("counter packets 17 bytes 1020 jump site", rules)
     assert check_outputs(tmp_path, OUTPUTS | {"nft": text}, "gw2").faults == ()
+
+
+def test_drop_of_half_connections_is_not_examined(tmp_path: Path) -> None:
+    text = "whether both directions of each connection take this router"
+    for name, listing, is_listed in (
+        ("with", FIREWALL, True), ("without", FIREWALL.replace("INVALID -j DROP", "INVALID -j ACCEPT"), False),
+    ):  # fmt: skip
+        verdict = check_outputs(tmp_path / name, OUTPUTS | {"iptables": listing}, "gw2")
+        assert verdict.faults == ()
+        assert any(each.startswith(text) for each in verdict.not_examined) == is_listed

@@ -144,3 +144,13 @@ def test_classes_in_json_are_judged_as_in_text(tmp_path: Path) -> None:
     outputs = {"tc-j-qdisc.json": json.dumps([htb]), "tc-j-class-eth2.json": json.dumps([row]), "ethtool": SPEED}
     (fault,) = check_outputs(tmp_path, print_server_outputs() | outputs).faults
     assert "the class 1:10 of eth2 (htb) limits packets that no filter selects to 1.25 GB/s" in fault.problem
+
+
+@pytest.mark.parametrize(("kind", "length", "is_fault"), [("mq", "0", True), ("mq", "1000", False),
+                                                          ("noqueue", "0", False)])  # fmt: skip
+def test_queue_without_room_is_reported(tmp_path: Path, kind: str, length: str, is_fault: bool) -> None:
+    outputs = print_server_outputs()
+    old = "qdisc mq master bond0 state UP qlen 1000"
+    assert old in outputs["addr"]
+    outputs["addr"] = outputs["addr"].replace(old, f"qdisc {kind} master bond0 state UP qlen {length}", 1)
+    assert [fault.kind for fault in check_outputs(tmp_path, outputs).faults] == ["short queue"] * is_fault

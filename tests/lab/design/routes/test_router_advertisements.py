@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from dual_stack_host import check_outputs, print_server_outputs
 
 PREFIX_ROUTE = "fd00:150::/64 dev bond0 proto kernel metric 256 expires 2591994sec pref medium\n"
@@ -74,3 +75,17 @@ def test_router_that_advertises_a_temporary_address_is_reported(tmp_path: Path) 
     assert fault.remedy.endswith(
         "; router advertisements come from fe80::2 (fd00:160::f002): stop them there, or leave the prefix out"
     )
+
+
+@pytest.mark.parametrize(("line", "neighbor", "kinds"), [
+    ("default via fe80::dead dev bond0 metric 100 expires 1700sec", "", ["routes of advertisements"]),
+    ("default via fe80::dead dev mgmt metric 100 expires 1700sec", "", []),
+    ("default via fe80::dead dev bond0 metric 100", "", []),
+    ("default via fe80::dead dev bond0 metric 100 expires 1700sec", "fd00:160::f001", []),
+])  # fmt: skip
+def test_advertised_default_route_is_reported(tmp_path: Path, line: str, neighbor: str, kinds: list[str]) -> None:
+    outputs = print_server_outputs()
+    outputs["route6"] += f"{line}\n"
+    addresses = ("fe80::dead", neighbor or "fd00:160::2")
+    outputs["neigh"] = "".join(f"{each} dev bond0 lladdr 52:54:00:0a:00:99 router REACHABLE\n" for each in addresses)
+    assert [fault.kind for fault in check_outputs(tmp_path, outputs).faults] == kinds

@@ -127,3 +127,14 @@ def test_selecting_rule_does_not_hide_faults_of_other_packets(tmp_path: Path) ->
 def test_json_of_a_rule_equals_its_line(row: str, line: str) -> None:
     (rule,) = parse_host_tables(f"[{row}]", "rules").rules or ()
     assert rule == parse_rule_line(line.split(), line, "rules, entry 1")
+
+
+@pytest.mark.parametrize(("rule", "kinds"), [
+    ("900:\tfrom all fwmark 0x2 lookup 2\n", ["rule repeated"]), (MARK2, []),
+    ("900:\tfrom all to 10.150.0.0/16 fwmark 0x2 lookup 2\n", []),
+])  # fmt: skip
+def test_rule_of_a_mark_that_is_repeated_is_reported(tmp_path: Path, rule: str, kinds: list[str]) -> None:
+    faults = check_with_rule(tmp_path, rule)
+    assert [fault.kind for fault in faults] == kinds
+    assert all("preference 900 repeats that with 1001" in fault.problem for fault in faults)
+    assert all(fault.remedy == "ip rule del pref 900 fwmark 2 table 2" for fault in faults)

@@ -130,3 +130,18 @@ def test_risky_setting_of_the_system_file_refers_to_it(planned: dict[str, int], 
     results = audit_host_settings({"net.ipv4.tcp_timestamps": "0"}, None, planned)
     (fault,) = [result for result in results if isinstance(result, RouteFault)]
     assert fault.remedy.endswith("also in the system file, which asks for it") is is_planned
+
+
+@pytest.mark.parametrize(("count", "is_fault"), [("128", True), ("1024", False)])
+def test_table_of_few_neighbors_is_reported(tmp_path: Path, count: str, is_fault: bool) -> None:
+    outputs = print_server_outputs()
+    outputs["sysctl"] += f"net.ipv4.neigh.default.gc_thresh3 = {count}\n"
+    faults = check_outputs(tmp_path, outputs).faults
+    assert [fault.kind for fault in faults] == ["neighbor table too small"] * is_fault
+
+
+@pytest.mark.parametrize("device", ["all", "hsn0"])
+def test_router_that_answers_no_arp_is_one_fault(tmp_path: Path, device: str) -> None:
+    settings = f"net.ipv4.ip_forward = 1\nnet.ipv6.conf.all.forwarding = 1\nnet.ipv4.conf.{device}.arp_ignore = 8\n"
+    faults = check_outputs(tmp_path, {"sysctl": settings}, "gw1").faults
+    assert [fault.kind for fault in faults] == ["ARP not answered"] * (2 if device == "all" else 1)

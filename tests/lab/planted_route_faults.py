@@ -253,7 +253,7 @@ HOST_FAULTS: list[tuple[str, str, Edit]] = [
         "neighbors", "10.1.0.3 dev eth0 lladdr 52:54:00:00:00:03 REACHABLE", "10.1.0.3 dev eth0 INCOMPLETE")),
     ("a router that answers elsewhere", "wrong device", change(
         "neighbors", "10.1.0.1 dev eth0", "10.1.0.1 dev mgmt")),
-    ("a prefix over both networks", "far network on link", combine(
+    ("a prefix over both networks", "prefix too short", combine(
         change("addresses", "10.1.0.100/16", "10.1.0.100/8"),
         change("routes", "10.1.0.0/16 dev eth0 proto kernel", "10.0.0.0/8 dev eth0 proto kernel"))),
     ("a throw route", "no route", add("routes", "throw 10.2.0.0/24")),

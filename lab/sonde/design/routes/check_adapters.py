@@ -58,6 +58,7 @@ def find_adapter_faults(device_name: str, host_tables: HostTables) -> Iterator[R
             "packets dropped early", device_name,
             f"the ring of {device_name} holds {ring} received packets of at most {largest_ring}: bursts are dropped",
             f"ethtool -G {device_name} rx {largest_ring}",
+            versions="joined",  # with the packets that were missed
         )  # fmt: skip
     channels, most_channels = (_read_number(values, f"{prefix}channels Combined") for prefix in ("", "maximum "))
     if channels == 1 and most_channels is not None and most_channels >= _MANY_CHANNELS:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 
 from sonde.design.checked_items import CheckedItem
@@ -21,6 +22,7 @@ from sonde.design.routes.interface_profile import InterfaceProfile
 from sonde.design.routes.link_usability import list_bond_ports
 from sonde.design.routes.netplan_reader import MANAGER as MANAGER_OF_NETPLAN
 from sonde.design.routes.permanent_addresses import find_owner_of_address, get_permanent_address, shorten_link_address
+from sonde.design.routes.setting_origins import IN_FILES
 
 FILE_FOR_ANOTHER_INTERFACE = "file for another interface"
 _OPTIONS_WITHOUT_DHCP = {
@@ -111,13 +113,25 @@ def _check_addresses(
 
 
 def drop_faults_of_routes_in_files(faults: Sequence[RouteFault]) -> tuple[RouteFault, ...]:
-    """The faults without files for another interface whose routes are reported with that interface."""
-    misplaced = [fault.location for fault in faults if fault.kind == WRONG_DEVICE]
-    return tuple(
+    """The faults without files for another interface whose routes are reported with that interface, and without routes
+    by such an interface in further files, which the remedy then names."""
+    misplaced = [fault for fault in faults if fault.kind == WRONG_DEVICE and fault.location.endswith(IN_FILES)]
+    remaining = [
         fault for fault in faults
         if fault.kind != FILE_FOR_ANOTHER_INTERFACE
-        or not any(fault.location.partition(",")[0] in location for location in misplaced)
-    )  # fmt: skip
+        or not any(fault.location.partition(",")[0] in other.location for other in faults if other.kind == WRONG_DEVICE)
+    ]  # fmt: skip
+    dropped: list[RouteFault] = []
+    for number, fault in enumerate(remaining):
+        if fault.kind != FILE_FOR_ANOTHER_INTERFACE:
+            continue
+        device = fault.location.rpartition(", ")[2]
+        routes = [other for other in misplaced if f" sought on {device}" in other.problem]
+        files = list(dict.fromkeys(other.location.partition(",")[0] for other in routes))
+        if routes:
+            remaining[number] = replace(fault, remedy=f"{fault.remedy}, and in {' and '.join(files)}")
+            dropped += routes
+    return tuple(fault for fault in remaining if fault not in dropped)
 
 
 def _check_devices_of_addresses(

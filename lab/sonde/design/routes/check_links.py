@@ -206,10 +206,15 @@ def _check_addresses(host_view: HostView, host_tables: HostTables) -> Iterator[R
     routed = [str(address.ip) for address in addresses if str(address.ip) in host_view.routers_by_gateway]
     if routed:
         router = host_view.routers_by_gateway[routed[0]].name
+        present = [str(address.ip) for address in addresses]
+        absent = [
+            address for address in host_view.addresses if len(host_view.addresses) == 1 and address not in present
+        ]
+        instead = f" and not its own, {absent[0]}" if absent else ""
         yield RouteFault(
             "address of a router", routed[0],
-            f"this host has {routed[0]}, the address of {router}: hosts send their packets to one of both",
-            "remove it here, or correct the system file",
+            f"this host has {routed[0]}, the address of {router}{instead}: hosts send their packets to one of both",
+            f"replace it by {absent[0]}" if absent else "remove it here, or correct the system file",
         )  # fmt: skip
     yield from _check_addresses_of_hosts(host_view, [str(address.ip) for address in addresses])
     on_link = [address.network for address in addresses]
@@ -242,6 +247,9 @@ def _check_addresses_of_hosts(host_view: HostView, host_addresses: Sequence[str]
         (host for address, host in present.items() if address in host_class.addresses), None)  # fmt: skip
     borrowed = [f"{address} of {host}" for address, host in present.items() if host != own_host]
     lacks_own = is_single and len(host_class.addresses) > 1 and host_view.addresses[0] not in host_addresses
+    has_router_address = any(address in host_view.routers_by_gateway for address in host_addresses)
+    if lacks_own and has_router_address and not borrowed:
+        return  # reported with that address
     if lacks_own:
         yield RouteFault(
             ADDRESS_OF_ANOTHER_HOST if borrowed else ANOTHER_ADDRESS, host_class.device,

@@ -16,7 +16,8 @@ class RouteFault:
     """One thing that is wrong: `kind` is for programs, the other three texts are for the user.
 
     `versions` tells how the fault of an interface or a file that both IP versions find is reported: by its place once,
-    as the first or the last of them, or with both problems. A fault `is_implied` by others at all of its places.
+    as the first or the last of them, or with the problems of all faults of its kind and place. A fault `is_implied` by
+    others at all of its places.
     """
 
     kind: str

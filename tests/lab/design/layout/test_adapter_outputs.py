@@ -209,6 +209,7 @@ def test_sample_of_a_sound_adapter_has_no_fault(name: str) -> None:
     ("ssd", "Uncorrectable Errors = 0", "Uncorrectable Errors = 2", "errors of the memory of an adapter", "c0"),
     ("ssd", "Preserved = No", "Preserved = Yes", "cached writes of an absent volume", "c0"),
     ("ssd", "Status = Optimal", "Status = Needs Attention", "adapter not optimal", "c0"),
+    ("old", "NRWBD", "NR,WT", "write-through cache", "c0 v9/9 (VD_9)"),
     ("old", "Optl", "Dgrd", "degraded", "c0 v9/9 (VD_9)"),
     ("pack", "iBBU08 Optimal", "iBBU08 Failed ", "cache battery failed", "c0 iBBU08"),
     ("pack", "CVPM02 Optimal", "CVPM02 Failed", "cache battery failed", "c0 CVPM02"),

@@ -103,7 +103,7 @@ def _make_components(adapter: str, row: Mapping[str, str], output_origin: str) -
         title = row.get("Name", "").strip()
         name = f"{adapter} v{row['DG/VD']}" + f" ({title})" * bool(title)
         values = {"level": row.get("TYPE", ""), "access": row.get("Access", ""),
-                  "cache": row.get("Cache", row.get("CurrentCache", ""))}  # fmt: skip
+                  "cache": row.get("Cache", row.get("CurrentCache", "")).replace(",", "")}  # fmt: skip
         kind, values["group"] = "RAID volume", row["DG/VD"].partition("/")[0]
     elif "EID:Slt" in row:
         kind, name = "RAID drive", f"{adapter} {row['EID:Slt'].strip()}"

@@ -11,6 +11,7 @@ from sonde.design.layout.check_components import find_component_faults
 from sonde.design.layout.check_dataset_peers import find_dataset_differences
 from sonde.design.layout.check_dataset_settings import find_dataset_setting_faults
 from sonde.design.layout.check_datasets import find_dataset_faults
+from sonde.design.layout.check_drive_sectors import find_sector_faults
 from sonde.design.layout.check_drive_signatures import find_foreign_signatures
 from sonde.design.layout.check_drives import find_drive_faults
 from sonde.design.layout.check_inodes import find_inode_faults
@@ -43,6 +44,7 @@ def find_device_faults_without_plan(observed_storage: ObservedStorage) -> Iterat
     yield from find_volume_group_faults(observed_storage)
     yield from find_cache_faults(observed_storage)
     yield from find_drive_faults(observed_storage)
+    yield from find_sector_faults(observed_storage)
     yield from find_superblock_faults(observed_storage)
     yield from find_shared_swap(observed_storage)
     yield from find_component_faults(observed_storage)

@@ -44,7 +44,7 @@ PRINTED_WITH_ALL_OTHERS = {"xfs", "ext4", "lvm", "disk"}
 def test_sound_value_is_no_fault(rule: AttributeRule) -> None:
     default = "1" if re.fullmatch(rule.faulty, "0") else "0"
     value = SOUND.get(rule.attribute, default)
-    needed = {"crc": "1", "canmount": "on", "mounted": "yes", "smart_pending": "0", "origin": ""}
+    needed = {"crc": "1", "canmount": "on", "mounted": "yes", "origin": ""}
     attributes = {rule.attribute: value} | {
         name: needed.get(name, "/tank") for name in rule.needs or {} if name != rule.attribute
     }

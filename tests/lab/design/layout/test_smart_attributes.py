@@ -97,3 +97,17 @@ def test_verdict_of_a_complete_output_is_read_too() -> None:
     (fault,) = find_faults(verdict + ATA, {"REALLOCATED": "2040"})
     assert (fault.kind, fault.location) == ("drive about to fail", "sdc")
     assert "2040 bad sectors" in fault.consequences[0]
+
+
+@pytest.mark.parametrize(("text", "values", "remedy"), [
+    (ATA, {"PENDING": "24"}, "scrub"), (ATA, {"REALLOCATED": "1840", "PENDING": "24"}, "replace it while"),
+    (ATA + SELF_TEST, {"PENDING": "24"}, "replace it while"),
+    (ATA + SELF_TEST, {"REALLOCATED": "1840", "PENDING": "24"}, "replace it while"),
+    (SAS + SAS_ERRORS, {"list: 0": "list: 311", "UNCORRECTED": "12"}, "replace it while"),
+])  # fmt: skip
+def test_bad_sectors_of_a_drive_are_one_fault(text: str, values: dict[str, str], remedy: str) -> None:
+    (fault,) = find_faults(text, values)
+    assert fault.kind == "bad sectors of a drive"
+    assert remedy in fault.remedy
+    assert ("read failure" in fault.problem) == (SELF_TEST in text)
+    assert all(value.split()[-1] in fault.problem for value in values.values())

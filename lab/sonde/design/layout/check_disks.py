@@ -156,7 +156,8 @@ def _check_members(observed_storage: ObservedStorage, disk: ObservedDisk) -> Ite
             else "its heads go back and forth between them", "take each member from another disk",
         )  # fmt: skip
     stripes = {device.full_stripe_bytes for device in inner if device.full_stripe_bytes}
-    for stripe in stripes if disk.unit else ():
+    # check_volume_groups compares the stripe size of volumes of LVM
+    for stripe in () if any(segment.kind == "striped" for segment in disk.segments) else stripes:
         if disk.unit and disk.unit % stripe and stripe != disk.unit and disk.level == "raid0":
             yield LayoutFault(
                 "unit does not fit the stripe", disk.name,

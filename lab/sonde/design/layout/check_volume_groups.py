@@ -92,12 +92,12 @@ def _check_stripes(observed_storage: ObservedStorage, disk: ObservedDisk) -> Ite
 def _check_unit(disk: ObservedDisk, unit: int, members: Sequence[ObservedDisk]) -> Iterator[LayoutFault]:
     stripes = {stripe for each in members if (stripe := _find_stripe(each))}
     stripe = stripes.pop() if len(stripes) == 1 else None
-    if unit < _SMALL_UNIT or (stripe and stripe % unit == 0 and unit < stripe):
+    if unit < _SMALL_UNIT or (stripe and unit % stripe):
         problem = f"its stripe size is {format_bytes(unit)}"
         yield LayoutFault(
-            "small stripes of a volume", disk.name,
+            "unit does not fit the stripe" if stripe and unit > stripe else "small stripes of a volume", disk.name,
             f"{problem}; a full stripe of each device below is {format_bytes(stripe)}" if stripe else problem,
-            "each device gets pieces shorter than its stripe: parity is read before it is written"
+            "each device gets parts of its stripes: parity is read before it is written"
             if stripe else "requests are cut into many short ones",
             "save the data, and make the volume again with lvcreate -I "
             + (f"{stripe // KIB}k" if stripe else "256k or more"), ("unit",),
@@ -134,21 +134,42 @@ def _join_names(devices: Sequence[ObservedDisk]) -> str:
 
 
 def _check_data_start(observed_storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
-    """A physical volume whose extents begin within a stripe of its array or LUN."""
+    """A physical volume whose extents begin within a stripe of its array or LUN, or within a sector."""
     start = disk.settings.get("data_start", "")
-    below = list(observed_storage.iterate_disks_below(disk.name))
-    stripe = next((each for each in map(_find_stripe, below) if each), None)
-    if not start.isdigit() or not stripe or any(each.kind == "part" for each in below):
+    step, text = _find_alignment(observed_storage, disk)
+    if not start.isdigit() or not step:
         return
     yield CheckedItem("start of data in a physical volume", disk.name)
-    if int(start) % stripe:
+    if int(start) % step:
         yield LayoutFault(
             "volumes between stripes", disk.name,
-            f"extents begin at {format_bytes(int(start))} (pe_start), within a stripe of {format_bytes(stripe)}",
-            "full stripes of a file system are written as parts of two: RAID 5 and 6 read before they write",
-            f"save the data, and make the physical volume again with pvcreate --dataalignment {stripe // KIB}k",
-            ("data_start",),
+            f"extents begin at {_format_offset(int(start))} (pe_start), within {text} of {format_bytes(step)}",
+            "full stripes of a file system are written as parts of two: RAID 5 and 6 read before they write"
+            if text == "a stripe" else "each write of a sector becomes parts of two, which are read before",
+            "save the data, and make the physical volume again with pvcreate --dataalignment "
+            + (f"{step // KIB}k" if text == "a stripe" else "1m"), ("data_start",),
         )  # fmt: skip
+
+
+def _format_offset(offset: int) -> str:
+    """An offset in full: larger units would round its remainder away."""
+    remainder = offset % KIB
+    return f"{offset // KIB:,} KiB" + (f" + {remainder} B" if remainder else "")
+
+
+def _find_alignment(observed_storage: ObservedStorage, volume: ObservedDisk) -> tuple[int, str]:
+    """The stripe, or else the physical sector, at which the data of a physical volume should begin; 0 if it is unknown,
+    or if a partition in between is not aligned, which is another fault. Members of an array do not count."""
+    below = list(observed_storage.iterate_disks_below(
+        volume.name, lambda each: bool(_find_stripe(each)) or len(each.members) > 1
+    ))  # fmt: skip
+    if not below:
+        return 0, ""
+    stripe = _find_stripe(below[-1])
+    step = stripe or int(below[-1].queue.get("physical_block_size", 0) or 0)
+    if not step or any((each.start or 0) % step for each in below):
+        return 0, ""
+    return step, "a stripe" if stripe else "a sector"
 
 
 def _check_thin_pool(observed_storage: ObservedStorage, pool: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:

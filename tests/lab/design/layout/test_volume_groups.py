@@ -146,3 +146,42 @@ def test_short_stripes_over_devices_without_parity_are_sound(member: ObservedDis
     storage = ObservedStorage((), {"md0": member, "md1": replace(member, name="md1"), "vg-data": volume})
     kinds = [fault.kind for fault in check_layout(storage).faults]
     assert kinds.count("small stripes of a volume") == count
+
+
+@pytest.mark.parametrize(
+    ("start", "problem"),
+    [
+        (192 << 10, "192 KiB (pe_start), within a stripe"),
+        (MIB + 512, "1,024 KiB + 512 B"),
+        (MIB + 2048, "1,026 KiB"),
+        (MIB, ""),
+    ],
+)
+def test_extents_within_a_stripe_of_an_array_are_one_fault(start: int, problem: str) -> None:
+    members = tuple(f"sd{letter}1" for letter in "cdefgh")
+    parts = {name: ObservedDisk(name, "part", 2 * TIB, MIB, name[:-1]) for name in members}
+    array = ObservedDisk("md1", "md", 8 * TIB, members=members, level="raid6", geometry="4+2", data=4, unit=256 << 10,
+                         settings={"data_start": str(start)})  # fmt: skip
+    volume = ObservedDisk("dm-0", "lvm", 8 * TIB, members=("md1",), level="linear")
+    storage = ObservedStorage((), {**parts, "md1": array, "dm-0": volume})
+    problems = [fault.problem for fault in check_layout(storage).faults if fault.kind == "volumes between stripes"]
+    assert [problem in each for each in problems] == [True] * bool(problem)
+
+
+@pytest.mark.parametrize(("start", "count"), [(MIB + 512, 1), (MIB, 0)])
+def test_extents_within_a_sector_of_a_drive_are_reported(start: int, count: int) -> None:
+    drive = ObservedDisk("sdc", "disk", TIB, queue={"physical_block_size": "4096"}, settings={"data_start": str(start)})
+    kinds = [fault.kind for fault in check_layout(ObservedStorage((), {"sdc": drive})).faults]
+    assert kinds.count("volumes between stripes") == count
+
+
+@pytest.mark.parametrize(("unit", "kind"), [
+    (64 << 10, "small stripes of a volume"), (1536 << 10, "unit does not fit the stripe")])  # fmt: skip
+def test_unit_of_a_volume_over_arrays_is_one_fault(unit: int, kind: str) -> None:
+    array = ObservedDisk("md0", "md", 8 * TIB, level="raid6", data=8, unit=128 << 10)
+    segment = VolumeSegment("striped", 2, unit, ("md0", "md1"))
+    volume = ObservedDisk("vg-data", "lvm", 16 * TIB, members=("md0", "md1"), level="raid0", unit=unit, data=2,
+                          segments=(segment,))  # fmt: skip
+    storage = ObservedStorage((), {"md0": array, "md1": replace(array, name="md1"), "vg-data": volume})
+    kinds = [fault.kind for fault in check_layout(storage).faults]
+    assert [each for each in kinds if "strip" in each and each != "stripe cache too small"] == [kind]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the counters of bad sectors of a drive: one finding of all of them. A surface that wears out is replaced; a few
-sectors that cannot be read are written again."""
+"""Checks the counters of bad sectors of a drive: one finding of all of them. A surface that wears out is replaced; a
+few sectors that cannot be read are written again."""
 
 from __future__ import annotations
 

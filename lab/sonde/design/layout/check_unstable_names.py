@@ -25,28 +25,30 @@ def find_unstable_names(observed_storage: ObservedStorage) -> Iterator[LayoutFau
 def _check_pool_names(
     observed_storage: ObservedStorage, pool: ObservedFileSystem
 ) -> Iterator[LayoutFault | CheckedItem]:
-    """Drives of a pool with names of the kernel, where most drives of that use have names that last."""
+    """Drives of a pool with names of the kernel, where links show names that last (a virtual machine may have none), or
+    where most drives of that use have such names."""
     uses: dict[str, list[str]] = {}
     for vdev in pool.vdevs:
         if vdev.kind == "drive" and vdev.state in GOOD_STATES:
             uses.setdefault(vdev.use, []).append(vdev.name)
+    links = {name: _find_lasting_link(observed_storage, name) for names in uses.values() for name in names
+             if KERNEL_NAME_PATTERN.fullmatch(name)}  # fmt: skip
+    odd: list[str] = []
     for names in uses.values():
-        unstable = [name for name in names if KERNEL_NAME_PATTERN.fullmatch(name)]
-        if len(unstable) == len(names):
-            continue
         yield CheckedItem("the names of drives of one use", pool.location)
-        if not unstable or 2 * len(unstable) >= len(names):
-            continue
-        links = {name: _find_lasting_link(observed_storage, name) for name in unstable}
+        unstable = [name for name in names if name in links]
+        odd += [name for name in unstable if links[name] or 2 * len(unstable) < len(names)]
+    lasting = sum(len(names) for names in uses.values()) - len(links)
+    if odd:
         texts = [f"{name} is {link}" for name, link in links.items() if link]
         yield LayoutFault(
             "unstable name of a drive", pool.location,
-            f"{join_first_names(unstable)} {'is' if len(unstable) == 1 else 'are'} named as the kernel does; the other"
-            f" {len(names) - len(unstable)} drives have names that last",
+            f"{join_first_names(odd)} {'is' if len(odd) == 1 else 'are'} named as the kernel does"
+            + f"; the other {lasting} drives have names that last" * bool(lasting),
             "the kernel gives this name in the order in which it finds devices: after a start it may be another drive,"
             " an import by the cache file fails then, and zpool status names a wrong drive to replace",
             f"zpool export {pool.location}, then zpool import -d /dev/disk/by-id {pool.location}, when nobody uses it"
-            + f" ({', '.join(texts)})" * bool(texts), ("vdev names",), (pool.location, *unstable),
+            + f" ({join_first_names(texts)})" * bool(texts), ("vdev names",), (pool.location, *odd),
         )  # fmt: skip
 
 

@@ -51,3 +51,15 @@ def test_kernel_names_in_mdadm_conf_are_reported(devices: str, kinds: list[str])
     outputs = make_server_outputs()
     outputs["mdadm.conf"] = f"MAILADDR root\nDEVICE {devices}\nARRAY /dev/md5 UUID=aaaa\nARRAY /dev/md6 UUID=bbbb\n"
     assert [fault.kind for fault in find_faults(outputs)] == kinds
+
+
+def test_pool_of_kernel_names_with_lasting_links_is_reported() -> None:
+    outputs = make_server_outputs()
+    outputs["links"] = "".join(
+        f"lrwxrwxrwx 1 root root 9 Nov 1 10:00 /dev/disk/by-id/wwn-0x5000c500000000{ord(letter):x} -> ../../sdb{letter}\n"
+        for letter in "abcdefgh"
+    )
+    (fault,) = find_faults(outputs)
+    assert (fault.kind, fault.location) == ("unstable name of a drive", "tank")
+    assert fault.problem.endswith("are named as the kernel does")
+    assert "zpool import -d /dev/disk/by-id tank" in fault.remedy

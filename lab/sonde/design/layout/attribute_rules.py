@@ -195,8 +195,8 @@ RULES: Sequence[AttributeRule] = (
         "look at /proc/mdstat; mdadm --grow --continue",
     ),
     AttributeRule(
-        "md", "mismatch_cnt", r"[1-9]\d*", "copies differ",
-        "the last check found {value} sectors that differ (mismatch_cnt)",
+        "md", "mismatch_cnt", r"[1-9]\d*", "parity or copies differ",
+        "the last check found {value} sectors whose parity or copies differ (mismatch_cnt)",
         "after the loss of a drive wrong data may be computed",
         "look for a drive with errors, then echo repair > md/sync_action",
     ),

@@ -22,6 +22,7 @@ from sonde.design.layout.check_map_sizes import (
 )
 from sonde.design.layout.check_mounts import find_covered_mounts
 from sonde.design.layout.check_path_use import find_bypassed_maps
+from sonde.design.layout.check_sector_formats import find_sector_format_faults
 from sonde.design.layout.check_spares import find_pool_spare_faults
 from sonde.design.layout.check_superblocks import find_superblock_faults
 from sonde.design.layout.check_swap import find_shared_swap
@@ -45,6 +46,7 @@ def find_device_faults_without_plan(observed_storage: ObservedStorage) -> Iterat
     yield from find_cache_faults(observed_storage)
     yield from find_drive_faults(observed_storage)
     yield from find_sector_faults(observed_storage)
+    yield from find_sector_format_faults(observed_storage)
     yield from find_superblock_faults(observed_storage)
     yield from find_shared_swap(observed_storage)
     yield from find_component_faults(observed_storage)

@@ -15,7 +15,7 @@ from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedStorage
 from sonde.design.layout.merge_adapters import join_faults_of_adapters
 from sonde.design.layout.merge_paths import SILENT_PATH, correct_faults_of_paths
-from sonde.design.layout.merge_settings import join_lost_settings
+from sonde.design.layout.merge_settings import join_differences_of_parts, join_lost_settings
 from sonde.design.layout.merge_spares import join_failed_drives, join_foreign_spares
 from sonde.design.layout.observe_written import list_disks_below
 
@@ -138,6 +138,7 @@ RULES: Sequence[CauseRule] = (
     CauseRule(
         _UNEQUAL_MEMBERS, frozenset({"logical_block_size"}), _UNEQUAL_MEMBERS, frozenset({"physical_block_size"})
     ),
+    CauseRule(_UNEQUAL_MEMBERS, _SECTORS, "drive formatted with small sectors", _ANY, is_above=True, is_partial=True),
     CauseRule(_UNEQUAL_MEMBERS, _SECTORS, _DIFFERS_FROM_PEERS, _SECTORS | {"minimum_io_size"}, is_above=True),
     CauseRule(_UNEQUAL_MEMBERS, frozenset({"logical_block_size"}), _NOT_AS_PLANNED, frozenset({"physical_block_size"})),
     CauseRule("target inactive", _ANY, "no new objects", _ANY),
@@ -224,7 +225,8 @@ def merge_faults(
             faults = _move_effects_into_causes(
                 faults, list_names_below if rule.is_above else lambda part: {part}, follows
             )
-    return [*items, *join_lost_settings(join_foreign_spares(faults, observed_storage))]
+    faults = join_lost_settings(join_foreign_spares(faults, observed_storage))
+    return [*items, *join_differences_of_parts(faults)]
 
 
 def list_fault_parts(fault: LayoutFault) -> tuple[str, ...]:

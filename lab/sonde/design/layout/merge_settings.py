@@ -36,6 +36,20 @@ def join_lost_settings(faults: Sequence[LayoutFault]) -> list[LayoutFault]:
     return remaining
 
 
+def join_differences_of_parts(faults: Sequence[LayoutFault]) -> list[LayoutFault]:
+    """The faults, with one in the place of several attributes in which the same parts differ from their peers."""
+    groups: dict[object, list[LayoutFault]] = {}
+    for fault in faults:
+        is_difference = fault.kind == "differs from its peers" and not fault.planned
+        key = (fault.location, fault.parts, fault.cost, fault.remedy) if is_difference else id(fault)
+        groups.setdefault(key, []).append(fault)
+    return [replace(
+        group[0], problem="; ".join(fault.problem for fault in group),
+        attributes=tuple(name for fault in group for name in fault.attributes),
+        consequences=tuple(text for fault in group for text in fault.consequences),
+    ) for group in groups.values()]  # fmt: skip
+
+
 def _list_settings(group: Sequence[LayoutFault]) -> list[str]:
     return list(dict.fromkeys(name for fault in group for name in fault.attributes))
 

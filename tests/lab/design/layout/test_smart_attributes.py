@@ -6,7 +6,10 @@ from __future__ import annotations
 import pytest
 from planted_layout_faults import check_outputs, make_server_outputs
 
+from sonde.design.layout.check import check_layout
 from sonde.design.layout.faults import LayoutFault
+from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage
+from sonde.design.layout.live.smart_output import read_smartctl_attributes
 
 ATA = """=== START OF READ SMART DATA SECTION ===
 SMART Attributes Data Structure revision number: 10
@@ -111,3 +114,33 @@ def test_bad_sectors_of_a_drive_are_one_fault(text: str, values: dict[str, str],
     assert remedy in fault.remedy
     assert ("read failure" in fault.problem) == (SELF_TEST in text)
     assert all(value.split()[-1] in fault.problem for value in values.values())
+
+
+@pytest.mark.parametrize(
+    ("ranks", "setting"),
+    [((2, 0), "it offers 4096 B with relative performance 0 instead of 2"), ((0, 0), None), ((0, 2), None)],
+)
+def test_better_format_of_sectors_is_read(ranks: tuple[int, int], setting: str | None) -> None:
+    text = NVME + (
+        "\nSupported LBA Sizes (NSID 0x1)\nId Fmt  Data  Metadt  Rel_Perf\n"
+        f" 0 +     512       0         {ranks[0]}\n 1 -    4096       0         {ranks[1]}\n"
+    )
+    disk = read_smartctl_attributes(text, "host.txt, smartctl -a /dev/nvme1n1").disks["nvme1n1"]
+    assert disk.settings.get("better_format") == setting
+
+
+@pytest.mark.parametrize(("sectors", "model", "mount", "count"), [
+    (("4096", "512"), "P4610", "", 1), (("4096", "4096"), "P4610", "", 0), (("512", "512"), "P4610", "", 0),
+    (("4096", "512"), "P4618", "", 0), (("4096", "512"), "P4610", "/", 0)])  # fmt: skip
+def test_smaller_sectors_of_one_model_are_reported(
+    sectors: tuple[str, str], model: str, mount: str, count: int
+) -> None:
+    drives = [
+        ObservedDisk(f"nvme{number}n1", flash=True, queue={"logical_block_size": sector},
+                     settings={"model": ("P4610", model)[number], "mountpoint": ("", mount)[number]})
+        for number, sector in enumerate(sectors)
+    ]  # fmt: skip
+    faults = check_layout(ObservedStorage((), {drive.name: drive for drive in drives})).faults
+    assert [fault.location for fault in faults if fault.kind == "drive formatted with small sectors"] == [
+        "nvme1n1"
+    ] * count

@@ -56,7 +56,8 @@ def test_kernel_names_in_mdadm_conf_are_reported(devices: str, kinds: list[str])
 def test_pool_of_kernel_names_with_lasting_links_is_reported() -> None:
     outputs = make_server_outputs()
     outputs["links"] = "".join(
-        f"lrwxrwxrwx 1 root root 9 Nov 1 10:00 /dev/disk/by-id/wwn-0x5000c500000000{ord(letter):x} -> ../../sdb{letter}\n"
+        f"lrwxrwxrwx 1 root root 9 Nov 1 10:00 /dev/disk/by-id/wwn-0x5000c500000000{ord(letter):x} -> "
+        f"../../sdb{letter}\n"
         for letter in "abcdefgh"
     )
     (fault,) = find_faults(outputs)

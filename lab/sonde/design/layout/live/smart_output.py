@@ -34,6 +34,8 @@ _SPARE_PATTERN = re.compile(r"^Available Spare: +(\d+)%\nAvailable Spare Thresho
 # Of SAS: errors that the drive could not correct, the last column.
 _UNCORRECTED_PATTERN = re.compile(r"^(?:read|write|verify): +(?:[\d.]+ +){6}(\d+) *$", re.MULTILINE)
 _SATA_LINK_PATTERN = re.compile(r"^SATA Version is: .*, ([\d.]+) Gb/s \(current: ([\d.]+) Gb/s\)", re.MULTILINE)
+# Of NVMe: one format of sectors; "+" is the one in use. Smaller numbers of relative performance are better.
+_FORMAT_PATTERN = re.compile(r"^ *\d+ ([+-]) +(\d+) +(\d+) +(\d+) *$", re.MULTILINE)
 _LINES: Mapping[str, str] = {
     "smart_grown_defects": r"Elements in grown defect list: +(\d+)",
     "smart_wear": r"(?:Percentage Used|Percentage used endurance indicator): +(\d+)%",
@@ -80,4 +82,16 @@ def _read_logs(output_text: str) -> dict[str, str]:
     link = _SATA_LINK_PATTERN.search(output_text)
     if link and float(link[2]) < float(link[1]):
         settings["smart_link"] = f"{link[2]} instead of {link[1]} Gb/s"
-    return settings
+    return settings | _read_better_format(output_text)
+
+
+def _read_better_format(output_text: str) -> dict[str, str]:
+    """The best format of sectors that NVMe offers without metadata, if the one in use has a worse performance."""
+    table = output_text.partition("\nId Fmt  Data  Metadt  Rel_Perf\n")[2]
+    formats = [(mark, int(size), int(metadata), int(rank))
+               for mark, size, metadata, rank in _FORMAT_PATTERN.findall(table.partition("\n\n")[0])]  # fmt: skip
+    used = next((rank for mark, *_, rank in formats if mark == "+"), None)
+    best = min(((rank, size) for _, size, metadata, rank in formats if metadata == 0), default=None)
+    if used is None or best is None or best[0] >= used:
+        return {}
+    return {"better_format": f"it offers {best[1]} B with relative performance {best[0]} instead of {used}"}

@@ -104,8 +104,12 @@ def _name_maps(hosts: Mapping[str, ObservedStorage], location: str) -> str:
     parts = location.split(", ")
     if len(parts) > _MAX_LISTED_PARTS + 1:
         location = f"{', '.join(parts[:_MAX_LISTED_PARTS])} and {len(parts) - _MAX_LISTED_PARTS} more"
-    host = location.partition(": ")[0]
-    storage = hosts.get(host) or hosts.get("") or ObservedStorage()
+    return "; ".join(_name_maps_of_host(hosts, part) for part in location.split("; "))
+
+
+def _name_maps_of_host(hosts: Mapping[str, ObservedStorage], location: str) -> str:
+    """Adds names to the mapped devices of one host, with which its location begins."""
+    storage = hosts.get(location.partition(": ")[0]) or hosts.get("") or ObservedStorage()
 
     def add_name(match: re.Match[str]) -> str:
         disk = storage.disks.get(match[0])

@@ -222,7 +222,7 @@ def _check_bitmap(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
         )  # fmt: skip
 
 
-def find_path_faults(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
+def find_path_faults(disk: ObservedDisk, *, can_fail_over: bool = False) -> Iterator[LayoutFault | CheckedItem]:
     """Faults of the number and the grouping of the paths of a disk."""
     yield CheckedItem("paths", disk.name)
     if len(disk.paths) == 1:
@@ -259,11 +259,12 @@ def find_path_faults(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
             'hardware_handler "1 alua" in multipath.conf', ("handler",),
         )  # fmt: skip
     features = disk.settings.get("features")
-    if features is not None and "queue_if_no_path" not in features and len(disk.paths) > 1:
+    # a server of a failover pair must lose its target at once, so that its partner takes it
+    if features is not None and "queue_if_no_path" not in features and len(disk.paths) > 1 and not can_fail_over:
         yield LayoutFault(
             "no queue without paths", disk.name, "requests fail at once when all paths are lost",
             "the restart of a switch or controller of some seconds is an I/O error for the file system",
-            "no_path_retry 30 in multipath.conf, unless a cluster must fail over at once", ("features",),
+            "no_path_retry 30 in multipath.conf", ("features",),
         )  # fmt: skip
     features = features or ""
     policy = disk.settings.get("policy", "")

@@ -83,9 +83,10 @@ def test_targets_of_all_hosts_are_compared(tmp_path: Path) -> None:
     assert (fault.kind, fault.location) == ("index used twice", "fs-OST0000")
 
 
-def test_device_list_without_targets_is_empty(tmp_path: Path) -> None:
+def test_device_list_without_targets_is_complete(tmp_path: Path) -> None:
     path = write_host(tmp_path, "mds1", **{"lctl dl": "  0 UP mgc MGC10.0.0.1@o2ib 1f4e 4\n  1 UP mds MDS MDS_uuid 2"})
-    assert read_hosts([path])[""].unknown == ("lctl dl: the output is empty or has no entry",)
+    assert read_hosts([path])[""].unknown == ()
+    assert read_hosts([write_host(tmp_path, "mds2", **{"lctl dl": ""})])[""].unknown != ()
 
 
 def test_output_of_no_certain_host_is_rejected(tmp_path: Path) -> None:

@@ -10,6 +10,10 @@ import pytest
 from drawn_servers import draw_server
 from planted_layout_faults import check_outputs, make_server_outputs, set_queue
 
+from sonde.cli.layout_output import _name_maps
+from sonde.design.layout.check import check_layout
+from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem, ObservedPath, ObservedStorage
+
 VALUES = {"scheduler": "[none] mq-deadline", "nr_requests": "64", "max_sectors_kb": "1280"}
 
 
@@ -44,3 +48,33 @@ def test_planned_settings_of_all_devices_are_one_fault() -> None:
     assert fault.kind == "settings lost"
     assert "md0: stripe_cache_size is 256 pages; planned is 8192; read_ahead_kb is 128" in fault.problem
     assert "; for now: echo 8192 > md/stripe_cache_size; echo 896 > queue/read_ahead_kb; echo mq-" in fault.remedy
+
+
+def test_differences_of_one_target_are_one_fault() -> None:
+    facts = {f"fs-OST000{number}": {"read_cache_enable": value, "writethrough_cache_enable": value}
+             for number, value in enumerate("1101")}  # fmt: skip
+    targets = tuple(ObservedFileSystem(name, "lustre", facts=values) for name, values in facts.items())
+    faults = check_layout(ObservedStorage(targets)).faults
+    (fault,) = (each for each in faults if each.kind == "differs from its peers")
+    assert fault.location == "fs-OST0002"
+    assert fault.attributes == ("read_cache_enable", "writethrough_cache_enable")
+    assert "read_cache_enable is 0" in fault.problem
+    assert "writethrough_cache_enable is 0" in fault.problem
+
+
+@pytest.mark.parametrize(("failover", "count"), [("", 1), ("10.1.0.11@o2ib", 1), ("10.1.0.11@o2ib:10.1.0.12@o2ib", 0)])
+def test_requests_of_failover_pairs_may_fail_at_once(failover: str, count: int) -> None:
+    paths = tuple(
+        ObservedPath(name, preferred=True, active=True, adapter=adapter)
+        for name, adapter in (("sda", "1"), ("sdb", "2"))
+    )
+    disk = ObservedDisk("dm-0", "multipath", settings={"features": "0"}, paths=paths)
+    target = ObservedFileSystem("fs-OST0000", "lustre", facts={"failover": failover, "flags": "OST no_primnode"})
+    kinds = [fault.kind for fault in check_layout(ObservedStorage((target,), {"dm-0": disk})).faults]
+    assert kinds.count("no queue without paths") == count
+
+
+def test_maps_have_the_names_of_their_host() -> None:
+    hosts = {host: ObservedStorage((), {"dm-0": ObservedDisk("dm-0", "multipath", settings={"name": name})})
+             for host, name in (("mds1", "mdt00"), ("oss1", "ost00"))}  # fmt: skip
+    assert _name_maps(hosts, "mds1: dm-0; oss1: dm-0, dm-1") == "mds1: dm-0 (mdt00); oss1: dm-0 (ost00), dm-1"

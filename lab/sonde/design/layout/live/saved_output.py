@@ -165,7 +165,8 @@ def read_collector_output(output_text: str, output_origin: str) -> ObservedStora
         if not part.strip() and mark[1].startswith(_SILENT_COMMANDS):
             continue
         if _is_empty_output(mark[1], part):
-            empty.append(mark[1])
+            if not (part.strip() and mark[1].startswith("lctl dl")):  # a server without targets has other devices
+                empty.append(mark[1])
             continue
         if mark[1].startswith("smartctl -l scterc") and _NO_SCTERC_PATTERN.fullmatch(part.strip()):
             continue

@@ -53,8 +53,8 @@ _MESSAGES: Mapping[str, Sequence[str]] = {
         r"(?P<device>rport-\d+:\d+-\d+): +blocked FC remote port",
     ),
     "errors of PCI Express": (
-        r"AER: (?:Multiple )?(?:Corrected|Correctable|Uncorrect\w+) .*error (?:message )?received: (?:from )?"
-        r"(?P<device>[0-9a-f:.]+)",
+        r"AER: (?:Multiple )?(?:Corrected|Correctable|Uncorrected|Uncorrectable) .*error (?:message )?received: "
+        r"(?:from )?(?P<device>[0-9a-f:.]+)",
         r"(?P<device>[0-9a-f]{4}:[0-9a-f:.]+): PCIe Bus Error: severity=",
         r"(?P<device>[0-9a-f]{4}:[0-9a-f:.]+): .*available PCIe bandwidth, limited by",
     ),

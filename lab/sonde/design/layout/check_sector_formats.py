@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sonde.design.checked_items import CheckedItem, join_first_names
-from sonde.design.layout.device_use import list_unused_drives
+from sonde.design.layout.device_use import SYSTEM_MOUNT_POINTS, list_unused_drives
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage
 
-_SYSTEM_FOLDERS = ("/", "/boot", "/boot/efi", "[SWAP]")
+_SYSTEM_FOLDERS = (*SYSTEM_MOUNT_POINTS, "[SWAP]")
 
 
 def find_sector_format_faults(observed_storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.device_use import SYSTEM_MOUNT_POINTS
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.md_output import REDUNDANT_LEVELS
 from sonde.design.layout.live.observations import ObservedStorage
@@ -16,7 +17,6 @@ _STORAGE_UNIT_PATTERN = re.compile(
     r"(?:mdadm|mdmonitor|mdcheck|raid-check|lvm2|dm-event|multipathd|zfs|zed|smart|fstrim|lustre|lnet|iscsi|nvm"
     r"|beegfs|gpfs|ceph|gluster|e2scrub|xfs_scrub|systemd-fsck|blk-availability|nfs|rpc-)[\w@.\\:-]*|.*\.(?:mount|swap)"
 )
-_SYSTEM_MOUNT_POINTS = ("/", "/boot", "/boot/efi", "/usr", "/var", "/home", "/opt", "/tmp")
 
 
 def _has_redundant_array(storage: ObservedStorage) -> bool:
@@ -42,7 +42,7 @@ def _has_data_on_flash(storage: ObservedStorage) -> bool:
         is_local = each.kind in ("xfs", "ext4") and each.location.startswith("/") and bool(each.options)
         top = disks.get(each.location) or each.device.rsplit("/", 1)[-1]
         drives = [disk for disk in storage.iterate_disks_below(top) if not (disk.members or disk.on)]
-        if (is_local and each.location not in _SYSTEM_MOUNT_POINTS and "discard" not in each.options
+        if (is_local and each.location not in SYSTEM_MOUNT_POINTS and "discard" not in each.options
                 and drives and all(disk.flash for disk in drives)):  # fmt: skip
             return True
     return False

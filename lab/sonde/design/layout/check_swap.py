@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.check_peers import find_disk_of_partition
 from sonde.design.layout.check_planned_pools import find_vdev_disk
+from sonde.design.layout.device_use import SYSTEM_MOUNT_POINTS
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem, ObservedStorage
-
-_SYSTEM_MOUNT_POINTS = ("/", "/boot", "/boot/efi", "/usr", "/var", "/opt", "/home", "/tmp", "/srv", "/root")
 
 
 def find_shared_swap(observed_storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
@@ -44,7 +43,7 @@ def _list_drives(observed_storage: ObservedStorage, device_name: str) -> set[str
 def _list_system_drives(observed_storage: ObservedStorage) -> set[str]:
     """The drives below file systems of the operating system."""
     tops = [disk.name for disk in observed_storage.disks.values()
-            if disk.settings.get("mountpoint") in _SYSTEM_MOUNT_POINTS]  # fmt: skip
+            if disk.settings.get("mountpoint") in SYSTEM_MOUNT_POINTS]  # fmt: skip
     return {drive for top in tops for drive in _list_drives(observed_storage, top)}
 
 

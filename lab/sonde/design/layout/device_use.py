@@ -15,6 +15,12 @@ _PORTABLE_KINDS = ("", "vfat", "exfat", "ntfs", "iso9660", "udf", "hfsplus", "sq
 _MOUNTED_KINDS = ("xfs", "ext2", "ext3", "ext4", "btrfs")
 _GROUP_SETTINGS = ("spare_devices", "failed_devices")
 
+# Where file systems of the operating system are mounted; they hold no data of the storage.
+SYSTEM_MOUNT_POINTS = (
+    *("/", "/boot", "/boot/efi", "/usr", "/var", "/opt", "/home", "/srv", "/root"),
+    "/tmp",  # nosec B108: only compared
+)
+
 
 def list_unused_drives(observed_storage: ObservedStorage) -> set[str]:
     """Drives that lsblk shows and that nothing uses: no array, volume, map, pool or mount. Of a drive that only other

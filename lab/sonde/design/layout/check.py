@@ -271,7 +271,12 @@ def _check_stripes(
             "allocations drift through the stripe, and most writes touch part of one",
             f"use su={format_bytes(unit)} or the full stripe, {format_bytes(stripe)}", ("sunit", "unit"),
         )  # fmt: skip
-    elif stripe and file_system.width and file_system.width % stripe and stripe % file_system.width:
+    elif (
+        stripe
+        and file_system.width
+        and file_system.width % stripe
+        and (stripe % file_system.width or _has_parity_below(observed_storage, file_system))
+    ):
         yield LayoutFault(
             "width does not fit the stripe", file_system.location,
             f"swidth is {format_bytes(file_system.width)}; all data drives together hold {format_bytes(stripe)}",

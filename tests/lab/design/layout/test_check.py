@@ -106,6 +106,7 @@ FAULTS: list[tuple[str, Change, str]] = [
     ("swidth no multiple", _fs(width=5 * MIB), "width is no multiple of unit"),
     ("a unit of another array", _fs(unit=1664 * KIB, width=1664 * KIB, group_blocks=416 * 645_000),
      "unit does not fit the stripe"),
+    ("a width of half a stripe", _fs(unit=512 * KIB, width=512 * KIB), "width does not fit the stripe"),
     ("a width of three", _fs(width=6 * MIB, group_blocks=268_434_432), "width does not fit the stripe"),
     ("a small log", _fs(log=16 * MIB), "log too small"),
     ("the log among the data", _fs(log_device="/dev/md1"), "log on the same disks"),

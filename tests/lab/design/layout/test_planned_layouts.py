@@ -122,12 +122,14 @@ def test_differences_from_a_plan_are_reported() -> None:
     assert file_system.blocks is not None
     assert file_system.group_count is not None
     for change in (
-        {"unit": 4 * MIB, "width": 4 * MIB}, {"width": 2 * MIB}, {"group_count": file_system.group_count + 1},
+        {"unit": 4 * MIB, "width": 4 * MIB}, {"group_count": file_system.group_count + 1},
         {"block": 8192},
         {"blocks": file_system.blocks // 2}, {"log": 64 * MIB}, {"log_device": "/dev/sdl"}, {"kind": "ext4"},
     ):  # fmt: skip
         changed = replace(file_system, **change)
         assert "not as planned" in find_kinds(replace(storage, file_systems=(changed,)), layout), change
+    short = replace(storage, file_systems=(replace(file_system, width=2 * MIB),))
+    assert find_kinds(short, layout) == {"width does not fit the stripe"}, "explains the difference"
     volume = storage.disks[layout.first_device.id]
     fewer = {**storage.disks, layout.first_device.id: replace(volume, members=(*volume.members, "more"))}
     assert "not as planned" in find_kinds(replace(storage, disks=fewer), layout)

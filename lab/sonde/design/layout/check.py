@@ -21,7 +21,7 @@ from sonde.design.layout.check_foreign_luns import find_foreign_luns
 from sonde.design.layout.check_fstab import find_fstab_faults
 from sonde.design.layout.check_fstab_mounts import find_mount_differences
 from sonde.design.layout.check_inodes import find_planned_inode_faults
-from sonde.design.layout.check_lustre_services import find_service_faults
+from sonde.design.layout.check_lustre_services import find_lustre_service_faults
 from sonde.design.layout.check_mounts import find_mount_faults
 from sonde.design.layout.check_objects import find_object_faults
 from sonde.design.layout.check_own_failover import find_own_failover_nodes
@@ -103,7 +103,7 @@ def check_layout(
     results += find_fstab_faults(observed_storage, mount_points if planned_layout is not None else ())
     results += find_mount_differences(observed_storage)
     results += [*find_target_faults(lustre), *(target_results or ())]
-    results += [*find_service_faults(observed_storage.file_systems), *find_target_line_faults(observed_storage)]
+    results += [*find_lustre_service_faults(observed_storage.file_systems), *find_target_line_faults(observed_storage)]
     if target_results is None:
         results += [*find_placement_faults({"": observed_storage}), *find_own_failover_nodes({"": observed_storage})]
     results += find_shared_devices(observed_storage, list_planned_targets(group_by_command(written).values()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.attribute_rules import apply_rules
@@ -43,11 +43,11 @@ def find_component_faults(observed_storage: ObservedStorage) -> Iterator[LayoutF
     for each in observed_storage.components:
         if each.kind not in ("service", "kernel errors"):
             attributes.setdefault((each.kind, each.name), {}).update(each.attributes)
-    yield from _drop_explained_status(
-        each
+    yield from _drop_consequences([
+        (kind, each)
         for (kind, name), values in attributes.items()
-        for each in _join_battery_and_cache(name, list(apply_rules(COMPONENT_RULES, kind, name, values)), attributes)
-    )
+        for each in apply_rules(COMPONENT_RULES, kind, name, values)
+    ])  # fmt: skip
     for (kind, name), values in attributes.items():
         if kind == "swap":
             yield from _check_used_swap(name, values)
@@ -60,28 +60,21 @@ def find_component_faults(observed_storage: ObservedStorage) -> Iterator[LayoutF
     yield from find_service_faults(observed_storage)
 
 
-def _drop_explained_status(results: Iterable[LayoutFault | CheckedItem]) -> Iterator[LayoutFault | CheckedItem]:
-    """The results without the status of an adapter of which another part has a fault: it explains the status."""
-    results = list(results)
-    causes = [f"{each.location} " for each in results if isinstance(each, LayoutFault) and each.kind != _ADAPTER_STATUS]
-    for each in results:
-        is_status = isinstance(each, LayoutFault) and each.kind == _ADAPTER_STATUS
-        adapter = each.location if isinstance(each, LayoutFault) else ""
-        if not is_status or not any(location.startswith(f"{adapter} ") for location in causes):
-            yield each
-
-
-def _join_battery_and_cache(
-    name: str, results: Sequence[LayoutFault | CheckedItem], attributes: Mapping[tuple[str, str], Mapping[str, str]]
+def _drop_consequences(
+    results_with_kinds: Sequence[tuple[str, LayoutFault | CheckedItem]],
 ) -> Iterator[LayoutFault | CheckedItem]:
-    """The results without the write-through cache of a volume whose adapter has a failed battery: it explains it."""
-    batteries = [(kind, other) for kind, other in attributes
-                 if kind == "cache battery" and other.split()[0] == name.split()[0]]  # fmt: skip
-    has_failed = any(isinstance(each, LayoutFault) for part in batteries
-                     for each in apply_rules(COMPONENT_RULES, *part, attributes[part]))  # fmt: skip
-    for each in results:
-        if not (has_failed and isinstance(each, LayoutFault) and each.kind == "write-through cache"):
-            yield each
+    """The results of parts, each with its kind, without the status of an adapter of which another part has a fault, and
+    without the write-through cache of a volume whose adapter has a failed battery."""
+    faults = [(kind, each) for kind, each in results_with_kinds if isinstance(each, LayoutFault)]
+    causes = [f"{fault.location} " for _, fault in faults if fault.kind != _ADAPTER_STATUS]
+    adapters_without_battery = {fault.location.split()[0] for kind, fault in faults if kind == "cache battery"}
+    for _, each in results_with_kinds:
+        if isinstance(each, LayoutFault):
+            if each.kind == _ADAPTER_STATUS and any(cause.startswith(f"{each.location} ") for cause in causes):
+                continue
+            if each.kind == "write-through cache" and each.location.split()[0] in adapters_without_battery:
+                continue
+        yield each
 
 
 def find_component_differences(

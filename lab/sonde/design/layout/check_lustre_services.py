@@ -11,8 +11,8 @@ from sonde.design.checked_items import CheckedItem, join_first_names
 from sonde.design.layout.check_target_servers import list_mounted_targets
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedFileSystem, ObservedStorage
+from sonde.design.layout.planned_roles import TARGET_NAME_PATTERN
 
-_TARGET_PATTERN = re.compile(r"\w+-(?:OST|MDT)[0-9a-f]{4}")
 _METADATA_DEVICES = "lctl dl (osp)"
 _METADATA_PATTERN = re.compile(r"(\w+-OST[0-9a-f]{4})-osc-MDT[0-9a-f]{4}")
 _CLIENT_PATTERN = re.compile(r"(\w+-OST[0-9a-f]{4})-osc-(?!MDT)\w+")
@@ -31,7 +31,7 @@ _EQUAL_SETTINGS = {
 }  # fmt: skip
 
 
-def find_service_faults(file_systems: Sequence[ObservedFileSystem]) -> Iterator[LayoutFault | CheckedItem]:
+def find_lustre_service_faults(file_systems: Sequence[ObservedFileSystem]) -> Iterator[LayoutFault | CheckedItem]:
     """Faults that the services of one host report of themselves."""
     for each in (each for each in file_systems if each.kind == "lustre"):
         status = each.facts.get("recovery_status", "")
@@ -104,7 +104,7 @@ def _find_unmounted_targets(
     for host, storage in storage_by_host.items():
         for disk in storage.disks.values() if list_mounted_targets(storage) else ():
             label = disk.settings.get("fs_label", "")
-            if not _TARGET_PATTERN.fullmatch(label) or disk.kind not in ("md", "multipath"):
+            if not TARGET_NAME_PATTERN.fullmatch(label) or disk.kind not in ("md", "multipath"):
                 continue
             servers.setdefault(label, []).append(host)
             if disk.kind == "md":
@@ -156,7 +156,7 @@ def _check_visible_targets(
                                  if (match := _METADATA_PATTERN.fullmatch(each.location))}),
         ("lctl dl", {match[1] for each in storage.file_systems if (match := _CLIENT_PATTERN.fullmatch(each.location))}),
     ):  # fmt: skip
-        names = {name.partition("-")[0] for name in visible if _TARGET_PATTERN.fullmatch(name)}
+        names = {name.partition("-")[0] for name in visible if TARGET_NAME_PATTERN.fullmatch(name)}
         absent = sorted(target for target in served - visible if target.partition("-")[0] in names
                         and (noun == "lfs df" or "-OST" in target))  # fmt: skip
         if names:

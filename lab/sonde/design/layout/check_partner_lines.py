@@ -3,18 +3,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from sonde.design.checked_items import CheckedItem, join_first_names
 from sonde.design.layout.check_fstab_mounts import is_target_line
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import FstabEntry, ObservedStorage
-from sonde.design.layout.planned_roles import read_target_name
+from sonde.design.layout.planned_roles import TARGET_NAME_PATTERN, read_target_name
 
 # Options that only say when a line is mounted: another rule is about noauto.
 _START_OPTIONS = frozenset({"noauto", "_netdev", "nofail", "defaults"})
-_TARGET_PATTERN = re.compile(r"\w+-(?:OST|MDT)[0-9a-f]{4}")
 _NAMES_OF_ONE_HOST = ("/dev/sd", "/dev/nvme", "/dev/dm-")
 
 
@@ -41,7 +39,7 @@ def compare_partner_lines(storage_by_host: Mapping[str, ObservedStorage]) -> Ite
 def find_target_line_faults(storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
     """Lines of fstab at the mount point of a target that name another target or kind of file system."""
     mounted = {each.location: label for each in storage.file_systems if each.kind == "lustre" and each.options
-               if _TARGET_PATTERN.fullmatch(label := read_target_name(storage, each))}  # fmt: skip
+               if TARGET_NAME_PATTERN.fullmatch(label := read_target_name(storage, each))}  # fmt: skip
     for entry in (each for each in storage.fstab if each.mount_point in mounted):
         label = mounted[entry.mount_point]
         yield CheckedItem("the target of a line of fstab", entry.mount_point)

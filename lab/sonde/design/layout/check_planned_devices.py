@@ -23,6 +23,7 @@ from sonde.design.layout.device_identity import (
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem, ObservedStorage
 from sonde.design.layout.observe_written import list_disks_below
+from sonde.design.layout.planned_roles import TARGET_NAME_PATTERN
 from sonde.design.layout.written_attributes import WrittenAttribute, group_by_command
 
 # The subjects of the comparisons of devices by the command whose arguments name them.
@@ -33,7 +34,6 @@ DEVICE_SUBJECTS: Mapping[tuple[str, str], str] = {
     ("mke2fs", ""): "the planned device", ("mount", ""): "the planned mount point",
 }  # fmt: skip
 _CHANGE_REMEDY = "exchange the devices, or change the plan if it is meant so"
-_TARGET_LABEL_PATTERN = re.compile(r"\w+-(?:OST|MDT)[0-9a-f]{4}")
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ def _compare_targets(
     }
     done: set[str] = set()
     for name, label in labels.items():
-        if label not in targets and not _TARGET_LABEL_PATTERN.fullmatch(label):
+        if label not in targets and not TARGET_NAME_PATTERN.fullmatch(label):
             continue
         disk = observed_storage.disks[name]
         missing = [target for target in owners[name] if target not in labels.values()]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sonde.design.checked_items import CheckedItem, join_first_names
-from sonde.design.layout.device_use import SYSTEM_MOUNT_POINTS, list_unused_drives
+from sonde.design.layout.device_use import SYSTEM_MOUNT_POINTS, list_mounted_drives, list_unused_drives
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage
 
@@ -16,7 +16,7 @@ _SYSTEM_FOLDERS = (*SYSTEM_MOUNT_POINTS, "[SWAP]")
 def find_sector_format_faults(observed_storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
     """Drives in use with smaller logical sectors than others of their model. Drives of the system do not count: some
     firmware starts from sectors of 512 bytes only."""
-    excluded = list_unused_drives(observed_storage) | set(_list_system_drives(observed_storage))
+    excluded = list_unused_drives(observed_storage) | list_mounted_drives(observed_storage, _SYSTEM_FOLDERS)
     models: dict[str, list[ObservedDisk]] = {}
     for disk in observed_storage.disks.values():
         sector = disk.queue.get("logical_block_size", "")
@@ -25,12 +25,6 @@ def find_sector_format_faults(observed_storage: ObservedStorage) -> Iterator[Lay
     for drives in models.values():
         if len(drives) > 1:
             yield from _compare_sectors(drives)
-
-
-def _list_system_drives(observed_storage: ObservedStorage) -> Iterator[str]:
-    for disk in observed_storage.disks.values():
-        if disk.settings.get("mountpoint") in _SYSTEM_FOLDERS:
-            yield from (below.name for below in observed_storage.iterate_disks_below(disk.name))
 
 
 def _compare_sectors(drives: list[ObservedDisk]) -> Iterator[LayoutFault | CheckedItem]:

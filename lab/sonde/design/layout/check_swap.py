@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.check_peers import find_disk_of_partition
 from sonde.design.layout.check_planned_pools import find_vdev_disk
-from sonde.design.layout.device_use import SYSTEM_MOUNT_POINTS
+from sonde.design.layout.device_use import SYSTEM_MOUNT_POINTS, list_drives_below, list_mounted_drives
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem, ObservedStorage
 
@@ -18,11 +18,11 @@ def find_shared_swap(observed_storage: ObservedStorage) -> Iterator[LayoutFault 
     swaps = [disk for disk in observed_storage.disks.values() if disk.settings.get("mountpoint") == "[SWAP]"]
     if not swaps:
         return
-    system = _list_system_drives(observed_storage)
+    system = list_mounted_drives(observed_storage, SYSTEM_MOUNT_POINTS)
     users = _list_users_by_drive(observed_storage)
     for swap in swaps:
         yield CheckedItem("the drives of swap", swap.name)
-        drives = sorted(_list_drives(observed_storage, swap.name))
+        drives = sorted(list_drives_below(observed_storage, swap.name))
         names = sorted({user for drive in drives if drive not in system for user in users.get(drive, ())} - {swap.name})
         if names:
             yield LayoutFault(
@@ -35,25 +35,13 @@ def find_shared_swap(observed_storage: ObservedStorage) -> Iterator[LayoutFault 
             )  # fmt: skip
 
 
-def _list_drives(observed_storage: ObservedStorage, device_name: str) -> set[str]:
-    return {disk.name for disk in observed_storage.iterate_disks_below(device_name)
-            if disk.kind in ("disk", "multipath")}  # fmt: skip
-
-
-def _list_system_drives(observed_storage: ObservedStorage) -> set[str]:
-    """The drives below file systems of the operating system."""
-    tops = [disk.name for disk in observed_storage.disks.values()
-            if disk.settings.get("mountpoint") in SYSTEM_MOUNT_POINTS]  # fmt: skip
-    return {drive for top in tops for drive in _list_drives(observed_storage, top)}
-
-
 def _list_users_by_drive(observed_storage: ObservedStorage) -> dict[str, set[str]]:
     """The arrays, volumes with several drives, and pools that use each drive."""
     users: dict[str, set[str]] = {}
     for disk in observed_storage.disks.values():
         if _joins_drives(disk):
             for member in disk.members:
-                for drive in _list_drives(observed_storage, find_disk_of_partition(observed_storage, member)):
+                for drive in list_drives_below(observed_storage, find_disk_of_partition(observed_storage, member)):
                     users.setdefault(drive, set()).add(disk.name)
     for pool in observed_storage.file_systems:
         for drive in _list_pool_drives(observed_storage, pool):

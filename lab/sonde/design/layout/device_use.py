@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from sonde.design.layout.check_planned_pools import find_vdev_disk
 from sonde.design.layout.live.linux_tool_output import TARGET_LABEL_PATTERN
@@ -20,6 +20,18 @@ SYSTEM_MOUNT_POINTS = (
     *("/", "/boot", "/boot/efi", "/usr", "/var", "/opt", "/home", "/srv", "/root"),
     "/tmp",  # nosec B108: only compared
 )
+
+
+def list_drives_below(observed_storage: ObservedStorage, device_name: str) -> set[str]:
+    """The drives and multipath devices that a device consists of."""
+    return {disk.name for disk in observed_storage.iterate_disks_below(device_name)
+            if disk.kind in ("disk", "multipath")}  # fmt: skip
+
+
+def list_mounted_drives(observed_storage: ObservedStorage, mount_points: Collection[str]) -> set[str]:
+    """The drives below file systems and swap that lsblk shows at some mount points."""
+    tops = [disk.name for disk in observed_storage.disks.values() if disk.settings.get("mountpoint") in mount_points]
+    return {drive for top in tops for drive in list_drives_below(observed_storage, top)}
 
 
 def list_unused_drives(observed_storage: ObservedStorage) -> set[str]:

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.merge_faults import RULES
+from sonde.design.layout.planned_roles import TARGET_NAME_PATTERN
 
-_TARGET_PATTERN = re.compile(r"\w+-(?:OST|MDT)[0-9a-f]{4}")
 _INVISIBLE, _OTHER_NAMES = "device not visible", "names of maps differ"
 _DIFFERENCES = ("differs from its peers", "targets differ")
 
@@ -32,7 +31,7 @@ def join_faults_of_targets(faults: Sequence[LayoutFault]) -> list[LayoutFault]:
 
 
 def _list_targets(fault: LayoutFault) -> set[str]:
-    return {name for part in (fault.location, *fault.parts) for name in _TARGET_PATTERN.findall(part)}
+    return {name for part in (fault.location, *fault.parts) for name in TARGET_NAME_PATTERN.findall(part)}
 
 
 def _follows(cause: LayoutFault, effect: LayoutFault) -> bool:

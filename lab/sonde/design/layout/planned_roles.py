@@ -13,6 +13,8 @@ from sonde.design.layout.live.observations import ObservedFileSystem, ObservedSt
 from sonde.design.layout.observe_written import list_disks_below
 from sonde.model.system.service import SYSTEM_PURPOSES
 
+# The name of a target of Lustre that is registered.
+TARGET_NAME_PATTERN = re.compile(r"\w+-(?:OST|MDT)[0-9a-f]{4}")
 _METADATA_PATTERN = re.compile(r"(?:\w+[-:=])?(?:MDT[0-9a-f]{4}|MGS)")
 _DATA_PATTERN = re.compile(r"\w+[-:=]OST[0-9a-f]{4}")
 

@@ -104,7 +104,7 @@ def read_sysfs_components(output_text: str, output_origin: str) -> ObservedStora
 
 
 def _name_file(file: str) -> str:
-    """An attribute of the PCI device of an adapter, or of the port above it, by a name of its own."""
+    """The name of an attribute; those of the port above an adapter begin with port_."""
     return file.replace("device/../../", "port_").replace("device/../", "")
 
 

@@ -94,8 +94,10 @@ class StatePredictions:
 @dataclass(frozen=True)
 class PartPrediction:
     """One way in which pairs of causes show in the parts of a vector. The first axis is the pairs, the second the parts
-    of mean and error. `log_weights` are the logarithms of its probability in a run, given the `spread` between parts:
-    a number with log probabilities of its own, the same in all runs of an experiment."""
+    of mean and error. `log_weights` are the logarithms of its probability in a run, given the spread between parts.
+
+    The spread is the same in all runs of an experiment: `spread` is its number, `spread_log_weights` its log
+    probabilities."""
 
     log_weights: Floats
     spread: int

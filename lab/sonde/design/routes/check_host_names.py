@@ -55,7 +55,7 @@ def find_name_faults(fabrics: Sequence[Fabric], host_tables: HostTables) -> Iter
                 "name outside of the networks", entry.origin,
                 f"{entry.name} has the address {entry.address}, which is on no network of the system file, and no other"
                 f" name has {' or '.join(fitting)}: connections by this name go past the routers, by another interface",
-                f"{remedy}, and give {entry.address} a name of its own",
+                f"{remedy}, and give {entry.address} another name",
             )  # fmt: skip
 
 

@@ -270,16 +270,14 @@ class Archive:
     def _claim_dead_run(
         self, archive_directory: ConfinedDirectory, draft_directory: ConfinedDirectory, folder_name: str
     ) -> ConfinedDirectory:
-        """If several processes recover the same dead run, the one whose rename succeeds gets it. It is claimed before,
-        too: under its new name it must never be seen with the dead owner, or somebody takes it over from us."""
-        new_name = f"{_INCOMING_PREFIX}{parse_run_id(folder_name)}~{secrets.token_hex(3)}"
-        owner.record_writers_of_directory(draft_directory, [os.getpid()])
+        """If several processes recover the same dead run, the one whose rename succeeds gets it. Its new name says who
+        has it, so nobody takes it from a living process."""
+        new_name = f"{_INCOMING_PREFIX}{parse_run_id(folder_name)}~{owner.format_claim()}"
         archive_directory.rename_entry(folder_name, archive_directory, new_name)
         ours = archive_directory.open_subdirectory(new_name)
         if not os.path.samestat(ours.stat_directory(), draft_directory.stat_directory()):
             ours.close()
             raise FileNotFoundError(folder_name)  # another user put another directory there
-        owner.record_writers_of_directory(ours, [os.getpid()])
         return ours
 
     def _recover_incoming_run(

@@ -8,6 +8,7 @@ so a run that is being written says who writes it, and only a machine that can s
 from __future__ import annotations
 
 import os
+import re
 import socket
 import time
 from contextlib import suppress
@@ -19,6 +20,13 @@ from sonde.model.confined_files import ConfinedDirectory
 OWNER_FILE = "owner.json"
 # A run that another machine writes counts as dead when its record has not grown for this long.
 _DEAD_WRITER_AFTER_S = 6 * 3600.0
+_CLAIM_PATTERN = re.compile(r"[^~]*~(?P<pid>\d+)-(?P<start>\d+|None)-(?P<host>.+)")
+
+
+def format_claim() -> str:
+    """Returns what a process that takes over a directory writes behind a tilde in the directory's name: one rename both
+    takes and claims it. A claim in a file could be overwritten by a process that saw the dead owner before."""
+    return f"{os.getpid()}-{_read_process_start_ticks(os.getpid())}-{socket.gethostname()}"
 
 
 def record_writers_of_directory(run_directory: ConfinedDirectory, process_ids: list[int]) -> None:
@@ -28,8 +36,12 @@ def record_writers_of_directory(run_directory: ConfinedDirectory, process_ids: l
 
 
 def may_have_live_writer(run_directory: ConfinedDirectory) -> bool:
-    """True while some process may still be writing in the directory. A claim by another user, who is not root, does not
-    count."""
+    """True while some process may still be writing in the directory. A claim in its name counts more than the file; a
+    file of another user, who is not root, does not count."""
+    if claim := _CLAIM_PATTERN.fullmatch(run_directory.path.name):
+        if claim["host"] != socket.gethostname():
+            return has_changed_recently(run_directory)
+        return _read_process_start_ticks(int(claim["pid"])) == claim["start"]
     owner: Any = run_directory.read_json_file(OWNER_FILE, trusted_only=True)
     try:
         host, processes = owner["host"], [(int(process["pid"]), process["start"]) for process in owner["processes"]]

@@ -203,8 +203,6 @@ def test_concurrent_recoveries_store_a_dead_run_once(
     """A second one comes at the moment at which it could do harm, every time, not once in a thousand."""
     import socket
 
-    from sonde.store import owner
-
     store = Archive(archive)
     draft = store.begin_run("killed", json.dumps(PLAN), {"plan": {"id": "killed", "title": ""}, "target": "/x"})
     (draft.folder / "record.ndjson").write_bytes(template.read_bytes())
@@ -236,10 +234,49 @@ def test_concurrent_recoveries_store_a_dead_run_once(
             lambda directory, more: directory.path == archive and not (archive / more[0] / "owner.json").exists(),
         )
     else:
-        at_that_moment(owner, "record_writers_of_directory", lambda directory, more: "~" in directory.path.name)
+        at_that_moment(ConfinedDirectory, "open_subdirectory", lambda directory, more: "~" in more[0])
     first = store.recover_unfinished_runs()
     assert len(first) + len(second) == 1
     assert [read_all_files(run.folder) for run in store.read_all_summaries()[0]] == [True]
+    assert not list(archive.glob(".incoming-*"))
+
+
+def test_late_recoverer_takes_no_run_from_a_living_one(
+    template: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One process sees the dead owner, another takes the run over, the first goes on and ends, a third comes."""
+    import socket
+
+    store = Archive(archive)
+    draft = store.begin_run("killed", json.dumps(PLAN), {"plan": {"id": "killed", "title": ""}, "target": "/x"})
+    (draft.folder / "record.ndjson").write_bytes(template.read_bytes())
+    (draft.folder / "owner.json").write_text(json.dumps({"host": socket.gethostname(), "processes": []}))
+    imports = "import sys; from pathlib import Path; from sonde.store import archive, owner\n"
+    recover = "print(len(archive.Archive(Path(sys.argv[1])).recover_unfinished_runs()), flush=True)\n"
+    wait = "check = owner.may_have_live_writer\n"
+    wait += "owner.may_have_live_writer = lambda folder: (check(folder), print(flush=True), sys.stdin.readline())[0]\n"
+    late = subprocess.Popen(
+        [sys.executable, "-c", imports + wait + recover, str(archive)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert late.stdout is not None
+    late.stdout.readline()
+    others: list[str] = []
+    original = ConfinedDirectory.write_json_file
+
+    def let_others_come(directory: ConfinedDirectory, file_name: str, document: Any) -> None:
+        if file_name == "run.json" and not others:
+            others.append(late.communicate("\n")[0].strip())
+            third = [sys.executable, "-c", imports + recover, str(archive)]
+            others.append(subprocess.run(third, stdout=subprocess.PIPE, text=True, check=True).stdout.strip())
+        original(directory, file_name, document)
+
+    monkeypatch.setattr(ConfinedDirectory, "write_json_file", let_others_come)
+    recovered = store.recover_unfinished_runs()
+    assert others == ["0", "0"]
+    assert [read_all_files(folder) for folder in recovered] == [True]
     assert not list(archive.glob(".incoming-*"))
 
 

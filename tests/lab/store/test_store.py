@@ -180,6 +180,16 @@ def test_run_of_another_host_is_preserved_while_it_may_be_alive(tmp_path: Path) 
     directory.close()
 
 
+@pytest.mark.parametrize(("start", "host", "is_live"), [("", "", True), ("1", "", False), ("1", "elsewhere", True)])
+def test_claim_in_a_directory_name_counts_before_its_file(tmp_path: Path, start: str, host: str, is_live: bool) -> None:
+    pid, own_start, own_host = owner.format_claim().split("-", 2)
+    folder = tmp_path / f".incoming-run~{pid}-{start or own_start}-{host or own_host}"
+    folder.mkdir()
+    with ConfinedDirectory.open(folder) as directory:
+        owner.record_writers_of_directory(directory, [] if is_live else [os.getpid()])
+        assert owner.may_have_live_writer(directory) == is_live
+
+
 def test_stages_of_a_lost_run_are_joined(fake_engine: Fake, store: Archive) -> None:
     record = (store_run(store) / "record.ndjson").read_bytes()
     draft = store.begin_run("stages", json.dumps(PLAN), {})

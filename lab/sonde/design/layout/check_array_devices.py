@@ -21,7 +21,8 @@ def find_excluded_members(observed_storage: ObservedStorage) -> Iterator[LayoutF
         if array.kind != "md" or not patterns or not _shows_folders(observed_storage, patterns):
             continue
         yield CheckedItem("the devices in mdadm.conf", array.name)
-        members = [*array.members, *array.settings.get("spare_devices", "").split()]
+        others = (array.settings.get(setting, "").split() for setting in ("spare_devices", "journal_devices"))
+        members = [*array.members, *(name for names in others for name in names)]
         excluded = [name for name in dict.fromkeys(members)
                     if not any(fnmatchcase(path, pattern) for path in _list_paths(observed_storage, name)
                                for pattern in patterns)]  # fmt: skip

@@ -26,7 +26,7 @@ _MIN_PEERS = 3
 _INDIVIDUAL_ATTRIBUTE_PATTERN = re.compile(
     r"name|(?:full_)?array_name|inactive_members|spare_group|number|links|serial|wwn|wwid|uuid|fs_uuid|fs_label|mountpoint"
     r"|partlabel|hctl|ata_port|model|rev|vendor|product"
-    r"|rotational|size|slots|spare_devices|spares|failed|degraded|sync_action|sync_completed|sync_speed|mismatch_cnt"
+    r"|rotational|size|slots|(?:spare|journal)_devices|spares|failed|degraded|sync_action|sync_completed|sync_speed|mismatch_cnt"
     r"|reshape_position|resync_start|array_state|devices|raid_disks|level|used_bytes|superblock_version|array_size"
     r"|volume_group|volume_type|origin|data_percent|metadata_percent|copy_percent|pool|lvm_kernel_name|twice|mapper_targets|group_of_pv|volume_bytes|device_bytes|bad_blocks|map_size|dev"
     r"|access_state|preferred_path|device_b\w+|\w+_busy|inflight|stat|cntlid|address|firmware_rev|numa_node|nsid|nguid"

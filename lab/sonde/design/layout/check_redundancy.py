@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.check_scrubs import CHECK_ACTIONS
+from sonde.design.layout.check_write_journals import lacks_journal, list_failed_journals
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.md_output import REDUNDANT_LEVELS, WAITING_RESYNC
 from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage
@@ -67,8 +68,8 @@ def find_redundancy_faults(
         )  # fmt: skip
     else:
         yield from _check_device_state(disk, state)
-    failed = _read_disk_count(disk, "failed")
-    if failed and not is_degraded:
+    failed = (_read_disk_count(disk, "failed") or 0) - len(list_failed_journals(disk))
+    if failed > 0 and not is_degraded:
         yield LayoutFault(
             "failed drive in an array", disk.name,
             f"{failed} of its devices are marked as failed{_describe_failed_members(observed_storage, disk)}",
@@ -105,6 +106,8 @@ def _split_state(state: str) -> set[str]:
 def _check_device_state(disk: ObservedDisk, state: str) -> Iterator[LayoutFault]:
     """States of devices without a missing drive in which requests fail or wait."""
     array_state = disk.settings.get("array_state", "")
+    if lacks_journal(disk):
+        return  # the cause, which has its own finding
     if array_state in _ARRAY_STATES and disk.kind == "md":
         kind, problem, cost, remedy = _ARRAY_STATES[array_state]
         yield LayoutFault(kind, disk.name, problem, cost, remedy)
@@ -132,7 +135,9 @@ def _list_names_of_devices(observed_storage: ObservedStorage, names_text: str) -
 
 
 def _describe_failed_members(observed_storage: ObservedStorage, array: ObservedDisk) -> str:
-    names = _list_names_of_devices(observed_storage, array.settings.get("failed_devices", ""))
+    journals = array.settings.get("journal_devices", "").split()
+    failed = [name for name in array.settings.get("failed_devices", "").split() if name not in journals]
+    names = _list_names_of_devices(observed_storage, " ".join(failed))
     return f"; failed: {', '.join(names)}" if names else ""
 
 
@@ -210,7 +215,9 @@ def _check_bitmap(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
     """The write-intent bitmap of an md array with redundancy."""
     if disk.level not in REDUNDANT_LEVELS:
         return
-    bitmap = disk.settings.get("bitmap")
+    # with a journal or a partial parity log md knows without a bitmap what a crash has interrupted
+    has_other_log = disk.settings.get("consistency_policy") in ("journal", "ppl")
+    bitmap = disk.settings["consistency_policy"] if has_other_log else disk.settings.get("bitmap")
     if bitmap is not None:
         yield CheckedItem("bitmap", disk.name)
     if bitmap == "none":

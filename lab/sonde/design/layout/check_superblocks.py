@@ -11,6 +11,7 @@ from sonde.design.layout.check_array_devices import find_excluded_members
 from sonde.design.layout.check_inactive_arrays import find_inactive_arrays, normalize_uuid
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.joining import read_identity
+from sonde.design.layout.live.md_output import OUTSIDE_OF_DATA
 from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage
 
 # An array counts events while its members are examined one after another; an assembly bears a difference of one.
@@ -134,7 +135,7 @@ def _find_former_members(observed_storage: ObservedStorage) -> Iterator[LayoutFa
         array = arrays.get(normalize_uuid(disk.settings.get("fs_uuid", "")))
         if array is None or disk.name in used or disk.settings.get("fs_kind") != MEMBER_KIND:
             continue
-        others = " ".join(array.settings.get(name, "") for name in ("spare_devices", "failed_devices")).split()
+        others = " ".join(array.settings.get(name, "") for name in OUTSIDE_OF_DATA).split()
         if disk.name in others or disk.kind not in ("disk", "part", "multipath"):
             continue
         if read_identity(disk, observed_storage.disks) in identities:

@@ -30,6 +30,7 @@ from sonde.design.layout.check_unstable_names import find_unstable_names
 from sonde.design.layout.check_volume_copies import find_copied_volumes
 from sonde.design.layout.check_volume_groups import find_volume_group_faults
 from sonde.design.layout.check_volumes import find_volume_faults
+from sonde.design.layout.check_write_journals import find_journal_faults
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedStorage
 
@@ -48,6 +49,7 @@ def find_device_faults_without_plan(observed_storage: ObservedStorage) -> Iterat
     yield from find_sector_faults(observed_storage)
     yield from find_sector_format_faults(observed_storage)
     yield from find_superblock_faults(observed_storage)
+    yield from find_journal_faults(observed_storage)
     yield from find_shared_swap(observed_storage)
     yield from find_component_faults(observed_storage)
     yield from find_unstable_names(observed_storage)

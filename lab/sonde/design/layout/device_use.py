@@ -7,13 +7,13 @@ from collections.abc import Collection, Iterator
 
 from sonde.design.layout.check_planned_pools import find_vdev_disk
 from sonde.design.layout.live.linux_tool_output import TARGET_LABEL_PATTERN
+from sonde.design.layout.live.md_output import OUTSIDE_OF_DATA
 from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage
 
 # File systems of media that are carried around, and of images.
 _PORTABLE_KINDS = ("", "vfat", "exfat", "ntfs", "iso9660", "udf", "hfsplus", "squashfs")
 # File systems that are in use only where they are mounted.
 _MOUNTED_KINDS = ("xfs", "ext2", "ext3", "ext4", "btrfs")
-_GROUP_SETTINGS = ("spare_devices", "failed_devices")
 
 # Where file systems of the operating system are mounted; they hold no data of the storage.
 SYSTEM_MOUNT_POINTS = (
@@ -51,7 +51,7 @@ def _list_used_devices(observed_storage: ObservedStorage) -> Iterator[str]:
         if disk.kind not in ("disk", "part"):
             yield from disk.members
         yield from (path.name for path in disk.paths)
-        yield from (name for setting in _GROUP_SETTINGS for name in disk.settings.get(setting, "").split())
+        yield from (name for setting in OUTSIDE_OF_DATA for name in disk.settings.get(setting, "").split())
         if _holds_storage(disk, shows_mounts=shows_mounts):
             yield disk.name
     for file_system in observed_storage.file_systems:

@@ -39,7 +39,7 @@ _ANY = frozenset[str]()
 _LOGGED = (
     "drive about to fail", "bad sectors of a drive", "degraded", "failed drive in an array", "drive does not answer",
     "path failed", "errors of a cable", "slow link of a drive", "file system with errors", "file system stopped",
-    "slow link of PCI Express", "drive left its array", "errors of a drive",
+    "slow link of PCI Express", "write journal lost", "drive left its array", "errors of a drive",
 )  # fmt: skip
 
 
@@ -183,6 +183,9 @@ RULES: Sequence[CauseRule] = (
     CauseRule("too full", frozenset({"inodes"}), "too full", frozenset({"inodes"})),
     CauseRule("array smaller than its members", _ANY, "larger than its device", _ANY, is_above=True),
     CauseRule("array read-only", _ANY, "write-protected", _ANY),
+    CauseRule("write journal lost", _ANY, "write-protected", _ANY),
+    CauseRule("write journal lost", _ANY, "mounted read-only", _ANY, is_above=True),
+    CauseRule("write journal lost", _ANY, "file system stopped", _ANY, is_above=True),
     CauseRule("sectors too small", _ANY, _DIFFERS_FROM_PEERS, frozenset({"sector", "log_sector"})),
     CauseRule("invalid snapshot", _ANY, "snapshot almost full", _ANY),
     CauseRule("snapshot almost full", _ANY, "snapshot slows its origin", _ANY, is_partial=True),

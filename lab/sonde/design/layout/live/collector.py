@@ -48,6 +48,7 @@ for disk in /sys/block/*; do
     done
     for file in md/stripe_cache_size md/sync_action md/group_thread_cnt md/sync_speed_max \
         md/reshape_position md/mismatch_cnt md/bitmap/chunksize md/level md/layout \
+        md/consistency_policy md/journal_mode \
         device/queue_depth device/timeout device/eh_timeout device/state ro alignment_offset; do
         [ ! -r "$disk/$file" ] || files="$files $disk/$file"
     done

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 
+from sonde.design.layout.live.md_output import OUTSIDE_OF_DATA
 from sonde.design.layout.live.observations import (
     ObservedDisk,
     ObservedFileSystem,
@@ -136,17 +137,24 @@ def _join_disks(disks: Mapping[str, ObservedDisk]) -> dict[str, ObservedDisk]:
             members=tuple(dict.fromkeys(names.get(member, member) for member in disk.members)),
             segments=tuple(replace(segment, members=tuple(names.get(member, member) for member in segment.members))
                            for segment in disk.segments),
-            settings={**disk.settings, **({"name": disk.name} if name != disk.name else {})},
+            settings={**disk.settings, **_rename_devices(disk, names),
+                      **({"name": disk.name} if name != disk.name else {})},
         )  # fmt: skip
         joined[name] = merge_disks(joined[name], renamed) if name in joined else renamed
     return {name: _remove_spares_from_members(disk, joined) for name, disk in joined.items()}
 
 
+def _rename_devices(disk: ObservedDisk, names: Mapping[str, str]) -> dict[str, str]:
+    return {setting: " ".join(names.get(name, name) for name in disk.settings[setting].split())
+            for setting in OUTSIDE_OF_DATA if setting in disk.settings}  # fmt: skip
+
+
 def _remove_spares_from_members(disk: ObservedDisk, disks: Mapping[str, ObservedDisk]) -> ObservedDisk:
-    """lsblk lists spares and failed drives as members of their array; mdadm distinguishes them."""
-    others = (disk.settings.get(name, "").split() for name in ("spare_devices", "failed_devices"))
-    spares = {name for names in others for name in names} & set(disk.members)
-    if not spares:
+    """lsblk lists spares, failed drives and journals as members of their array; mdadm distinguishes them."""
+    others = (disk.settings.get(name, "").split() for name in OUTSIDE_OF_DATA)
+    spares = {name for names in others for name in names}
+    # the members of one output may come with the sizes of another one, which counts spares
+    if not spares & set(disk.members) and (not spares or len(disk.member_sizes) == len(disk.members)):
         return disk
     members = tuple(member for member in disk.members if member not in spares)
     sizes = tuple(size for member in members if member in disks and (size := disks[member].size) is not None)

@@ -25,9 +25,15 @@ _BITMAP_PATTERN = re.compile(
     r"^[ \t]+bitmap: \d+/\d+ pages \[\d+KB\], \d+(?:KB|B) chunk(?:, file: (\S+))?", re.MULTILINE
 )
 _ALERTS = ("mailaddr", "program")
+# Devices of an array that hold none of its data, by the names of their settings.
+OUTSIDE_OF_DATA = ("spare_devices", "failed_devices", "journal_devices")
 # The form that identifies output of mdadm --examine: the magic number of a superblock of md.
 EXAMINE_FORM = r"^[ \t]+Magic : a92b4efc"
 _DETAIL_ROW_PATTERN = re.compile(r"^[ \t]+\d+\s+\d+\s+\d+\s+(\d+|-)\s+(\S.*?)\s+/dev/(?:\S+/)?(\S+)$", re.MULTILINE)
+
+_JOURNAL_ROW_PATTERN = re.compile(
+    r"^[ \t]+(?:\d+|-)\s+\d+\s+(\d+)\s+-\s+(?:faulty +)?journal\s+(/dev/\S+)$", re.MULTILINE
+)
 
 
 def get_array_layout_name(raid_level: str, layout_number: str) -> str:
@@ -83,8 +89,8 @@ def read_mdadm_detail(output_text: str, output_origin: str) -> ObservedStorage:
     )[-1]
     devices = re.findall(r"^MD_DEVICE_\w+_DEV=(\S+)", output_text, re.MULTILINE)
     devices = devices or re.findall(r"^[ \t]+\d+\s+\d+\s+\d+\s+\d+\s+.*?(/dev/\S+)$", output_text, re.MULTILINE)
-    failed = _list_failed_members(output_text)
-    devices = [device for device in devices if device.rsplit("/", 1)[-1] not in failed]
+    outside = {*_list_failed_members(output_text), *_list_journals(output_text)}
+    devices = [device for device in devices if device.rsplit("/", 1)[-1] not in outside]
     settings = {"level": level, "devices": str(drives)} | _read_array_fields(output_text, printed, level)
     settings["degraded"] = str(_count_missing_disks(printed, drives) or int("degraded" in printed.get("State", "")))
     if uuid := exported.get("MD_UUID") or printed.get("UUID", ""):
@@ -123,8 +129,9 @@ def _read_array_fields(detail_text: str, detail_fields: dict[str, str], raid_lev
     rows = _DETAIL_ROW_PATTERN.findall(detail_text)
     lists = {
         "failed_devices": _list_failed_members(detail_text),
-        "spare_devices": [device for slot, state, device in rows if slot == "-" and "faulty" not in state],
-        "slots": [f"{slot}={device}" for slot, state, device in rows if slot != "-" and "faulty" not in state],
+        "journal_devices": _list_journals(detail_text),
+        "spare_devices": [device for slot, state, device in rows if slot == "-" and not _is_special(state)],
+        "slots": [f"{slot}={device}" for slot, state, device in rows if slot != "-" and not _is_special(state)],
         "write_mostly": [device for _, state, device in rows if "writemostly" in state],
         "failfast": [device for _, state, device in rows if "failfast" in state],
     }
@@ -132,6 +139,7 @@ def _read_array_fields(detail_text: str, detail_fields: dict[str, str], raid_lev
     if detail_fields and raid_level not in ("raid0", "linear"):
         policy = detail_fields.get("Consistency Policy", "bitmap" if "Intent Bitmap" in detail_fields else "resync")
         settings["bitmap"] = {"resync": "none", "bitmap": "internal"}.get(policy, policy)
+        settings |= {"consistency_policy": policy} if "Consistency Policy" in detail_fields else {}
         position = detail_fields.get("Intent Bitmap", "")
         settings |= {"clustered": "1"} if "Clustered" in position or "Cluster Name" in detail_fields else {}
         position = "internal" if position.startswith("Internal") else position
@@ -152,6 +160,17 @@ WAITING_RESYNC, _WAITS = "waiting", r"PENDING|DELAYED"
 def _list_failed_members(detail_text: str) -> list[str]:
     """The members that mdadm --detail marks as faulty; they belong to no slot of the array."""
     return [device for _, state, device in _DETAIL_ROW_PATTERN.findall(detail_text) if "faulty" in state]
+
+
+def _list_journals(detail_text: str) -> list[str]:
+    """The devices that keep the write journal of an array, also a failed one ("faulty journal"). The path of an array
+    that is a journal ends in its name; its minor number is that of the kernel's name."""
+    rows = _JOURNAL_ROW_PATTERN.findall(detail_text)
+    return [f"md{minor}" if path.startswith("/dev/md/") else path.rpartition("/")[2] for minor, path in rows]
+
+
+def _is_special(state: str) -> bool:
+    return "faulty" in state or "journal" in state
 
 
 def _count_missing_disks(detail_fields: dict[str, str], listed_count: int) -> int:
@@ -265,16 +284,19 @@ def _read_mdstat_array(
     version = re.search(r"^[ \t]+\d+ blocks super (\S+)", array_lines, re.MULTILINE)
     write_mostly = [member for member, flags in members if "(W)" in flags]
     failed = [member for member, flags in members if "(F)" in flags]
-    spares = [member for member, flags in members if "(S)" in flags]
+    journals = [member for member, flags in members if "(J)" in flags]
+    spares = [member for member, flags in members if "(S)" in flags and "(J)" not in flags]
+    bitmap = "internal" if "bitmap:" in array_lines else "journal" if journals else "none"
     settings = {
         "degraded": str(missing),
         "spares": str(len(spares)),
         "failed": str(len(failed)),
         **({"failed_devices": " ".join(failed)} if failed else {}),
         **({"spare_devices": " ".join(spares)} if spares else {}),
+        **({"journal_devices": " ".join(journals)} if journals else {}),
         "devices": str(total),
         **({"sync_action": WAITING_RESYNC if re.search(_WAITS, array_lines) else busy[1]} if busy else {}),
-        **({} if raid_level in ("raid0", "linear") else {"bitmap": "internal" if "bitmap:" in array_lines else "none"}),
+        **({} if raid_level in ("raid0", "linear") else {"bitmap": bitmap}),
         # the line ends in the name of a file when the bitmap is one
         **({"bitmap_position": position[1] or "internal"} if (position := _BITMAP_PATTERN.search(array_lines)) else {}),
         **({"layout": layout} if layout else {}),
@@ -283,7 +305,7 @@ def _read_mdstat_array(
     }
     return ObservedDisk(
         array_name, "md", int(blocks[1]) * _KIB if blocks else None,
-        members=tuple(sorted(member for member, flags in members if "(S)" not in flags and "(F)" not in flags)),
+        members=tuple(sorted(member for member, flags in members if not re.search(r"\([SFJ]\)", flags))),
         level=raid_level, geometry=_format_geometry(raid_level, data), data=data,
         unit=int(chunk[1]) * _KIB if chunk else None, settings=settings,
         state="degraded" if missing else "active", origin=output_origin,

@@ -20,7 +20,8 @@ _QUEUE = (
     *("logical_block_size", "physical_block_size", "minimum_io_size", "optimal_io_size"),
 )
 _MD = ("level", "raid_disks", "chunk_size", "degraded", "sync_action", "stripe_cache_size", "array_state",
-       "group_thread_cnt", "sync_speed_max", "reshape_position", "mismatch_cnt", "bitmap/chunksize")  # fmt: skip
+       "group_thread_cnt", "sync_speed_max", "reshape_position", "mismatch_cnt", "bitmap/chunksize",
+       "consistency_policy", "journal_mode")  # fmt: skip
 _PARITY_BY_LEVEL = {"raid4": 1, "raid5": 1, "raid6": 2}
 
 

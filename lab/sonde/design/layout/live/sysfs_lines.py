@@ -68,6 +68,7 @@ def read_array_attributes(text_by_file: dict[str, str]) -> dict[str, str]:
               if name.startswith("dev-") and name.endswith("/state")}  # fmt: skip
     if states:
         settings["write_mostly"] = " ".join(name for name, value in states.items() if "write_mostly" in value)
+        settings["journal_devices"] = " ".join(name for name, value in states.items() if "journal" in value.split(","))
     if version := settings.pop("metadata_version", ""):
         settings["metadata"] = version
     return {name: value for name, value in settings.items() if value}

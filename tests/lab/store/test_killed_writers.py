@@ -241,7 +241,7 @@ def test_concurrent_recoveries_store_a_dead_run_once(
     assert not list(archive.glob(".incoming-*"))
 
 
-def test_late_recoverer_takes_no_run_from_a_living_one(
+def test_late_recoverer_leaves_a_run_to_its_living_owner(
     template: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One process sees the dead owner, another takes the run over, the first goes on and ends, a third comes."""

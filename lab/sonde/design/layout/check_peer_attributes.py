@@ -48,7 +48,7 @@ _OF_THE_UNIT = frozenset({"width", "read_ahead_kb", "minimum_io_size", "optimal_
 # Names of attributes for people; without an entry the name itself.
 _TITLES = {
     "timeout": "timeout of commands", "unit": "chunk", "data_start": "start of data", "extent_bytes": "extent size",
-    "error_recovery": "error recovery", "data_offset": "data offset", "tran": "transport", "fs_kind": "signature",
+    "error_recovery": "error recovery", "rotation_rate": "rotation rate", "data_offset": "data offset", "tran": "transport", "fs_kind": "signature",
 }  # fmt: skip
 _DEFAULT_COST = "the {parts} do not behave alike: the slowest, or the one that gives up first, decides for all"
 ATTRIBUTE_COSTS = {
@@ -61,6 +61,7 @@ ATTRIBUTE_COSTS = {
     "max_sectors_kb": "requests are split that are not split on the others, or the reverse",
     "write_cache": "a flush takes as long as the slowest of them needs",
     "error_recovery": "this drive repeats a bad read for another time than the others before it reports it",
+    "rotation_rate": "its heads wait longer for each sector: the slowest drive decides for all",
     "data_offset": "this member was added in another way, and may be aligned in another way",
     "data_start": "extents begin at another offset than on the others, maybe within a stripe",
     "extent_bytes": "extents have another size than on the others",
@@ -82,6 +83,11 @@ ATTRIBUTE_COSTS = {
     "path groups": "another number of paths is used at a time than on the others",
     "members": "it has another capacity and bandwidth than the others",
 }
+
+_DEFAULT_REMEDY = "give it the value of the others, or find out why it has another one"
+# Attributes that are the class of a drive. Another model of the same class, as a newer one, is no difference.
+_CLASS_REMEDY = "replace it by a drive of the class of the others"
+_CLASS_ATTRIBUTES = ("rotation_rate", "tran")
 
 
 def find_attribute_differences(
@@ -117,7 +123,7 @@ def find_group_differences(
                     cost = ATTRIBUTE_COSTS.get(attribute, _DEFAULT_COST.format(parts=group.parts))
                     yield LayoutFault(
                         "differs from its peers", part, problem, cost,
-                        "give it the value of the others, or find out why it has another one", (attribute,),
+                        _CLASS_REMEDY if attribute in _CLASS_ATTRIBUTES else _DEFAULT_REMEDY, (attribute,),
                         parts if len(parts) > 1 else (),
                     )  # fmt: skip
 
@@ -184,7 +190,8 @@ def _describe_differences(
         return
     common, count = counts[0]
     has_majority = counts[1][1] < count and 2 * count > len(value_by_part)
-    odd = [part for part, value in value_by_part.items() if value != common]
+    odd = [part for part, value in value_by_part.items() if value != common
+           and not (attribute_name == "rotation_rate" and _is_faster(value, common))]  # fmt: skip
     if has_majority and (group.is_strict or len(odd) <= _MAX_ODD_FRACTION * len(value_by_part)):
         for part in odd:
             yield (
@@ -195,6 +202,10 @@ def _describe_differences(
         texts = ", ".join(f"{value} on {' '.join(part for part in value_by_part if value_by_part[part] == value)}"
                           for value, _ in counts)  # fmt: skip
         yield tuple(value_by_part), f"{title} is not the same on all {group.parts}: {texts}"
+
+
+def _is_faster(rotation_rate: str, other_rate: str) -> bool:
+    return int(rotation_rate.split()[0]) > int(other_rate.split()[0])
 
 
 def _list_groups(observed_storage: ObservedStorage) -> Iterator[PeerGroup]:

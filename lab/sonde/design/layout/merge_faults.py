@@ -32,6 +32,10 @@ _SECTORS = frozenset({"logical_block_size", "physical_block_size"})
 _OPTIONS_OF_PEERS = frozenset(
     f"mount option {name}" for name in ("ro", "rw", "norecovery", "noload", "nobarrier", "nouuid")
 )
+# Attributes that follow from the class of a drive: its rotation rate, and whether it speaks SAS or SATA.
+_OF_THE_CLASS = frozenset(
+    {"negotiated_linkrate", "queue_depth", "error_recovery", "write_cache", "timeout", "eh_timeout", "nr_requests"}
+)
 _ANY = frozenset[str]()
 
 
@@ -127,6 +131,10 @@ RULES: Sequence[CauseRule] = (
     CauseRule(_NOT_AS_PLANNED, frozenset({"vdev drives"}), _NOT_AS_PLANNED, frozenset({"vdevs"})),
     CauseRule("vdev not planned", _ANY, "vdev without redundancy", _ANY),
     CauseRule("vdev not planned", _ANY, _NOT_AS_PLANNED, frozenset({"spares"})),
+    CauseRule(_DIFFERS_FROM_PEERS, frozenset({"rotation_rate"}), _DIFFERS_FROM_PEERS, _OF_THE_CLASS | {"tran"}),
+    CauseRule(_DIFFERS_FROM_PEERS, frozenset({"rotation_rate"}), _UNEQUAL_MEMBERS, _SECTORS | {"write_cache"}),
+    CauseRule(_DIFFERS_FROM_PEERS, frozenset({"tran"}), _DIFFERS_FROM_PEERS, _OF_THE_CLASS),
+    CauseRule(_DIFFERS_FROM_PEERS, frozenset({"tran"}), _UNEQUAL_MEMBERS, _SECTORS | {"write_cache"}),
     CauseRule(
         _UNEQUAL_MEMBERS,
         frozenset({"write_cache"}),

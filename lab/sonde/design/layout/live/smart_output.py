@@ -42,6 +42,7 @@ _LINES: Mapping[str, str] = {
     "smart_media_errors": r"Media and Data Integrity Errors: +([\d,]+)",
     "smart_warning": r"Critical Warning: +(0x[0-9a-f]+)",
     "smart_temperature": r"Current Drive Temperature: +(\d+) C",
+    "rotation_rate": r"Rotation Rate: +(\d+ rpm)",
     "smart_flash_temperature": r"Temperature: +(\d+) Celsius",
 }
 

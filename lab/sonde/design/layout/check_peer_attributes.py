@@ -48,7 +48,8 @@ _OF_THE_UNIT = frozenset({"width", "read_ahead_kb", "minimum_io_size", "optimal_
 # Names of attributes for people; without an entry the name itself.
 _TITLES = {
     "timeout": "timeout of commands", "unit": "chunk", "data_start": "start of data", "extent_bytes": "extent size",
-    "error_recovery": "error recovery", "rotation_rate": "rotation rate", "data_offset": "data offset", "tran": "transport", "fs_kind": "signature",
+    "error_recovery": "error recovery", "rotation_rate": "rotation rate", "data_offset": "data offset",
+    "tran": "transport", "fs_kind": "signature",
 }  # fmt: skip
 _DEFAULT_COST = "the {parts} do not behave alike: the slowest, or the one that gives up first, decides for all"
 ATTRIBUTE_COSTS = {

@@ -229,15 +229,6 @@ def _check_pool_errors(pool: ObservedFileSystem) -> Iterator[LayoutFault | Check
 
 
 def _check_pool_properties(pool: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
-    shift = pool.facts.get("ashift", "")
-    if shift.isdigit():
-        yield CheckedItem("ashift", pool.location)
-        if int(shift) not in (0, 12, 13, 14):
-            yield LayoutFault(
-                "sectors too small", pool.location, f"ashift is {shift}, sectors of {1 << int(shift)} bytes",
-                "drives with sectors of 4 KiB read before they write", "send the data to a new pool with ashift=12",
-                ("ashift",),
-            )  # fmt: skip
     fragmentation = pool.facts.get("fragmentation", "").rstrip("%")
     if fragmentation.isdigit():
         yield CheckedItem("fragmentation", pool.location)
@@ -258,17 +249,46 @@ def _check_pool_properties(pool: ObservedFileSystem) -> Iterator[LayoutFault | C
 
 
 def _check_block_sizes(pool: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
-    """Drives whose sectors are larger than the blocks that their vdev was made with."""
-    for vdev in pool.vdevs:
-        sizes = _BLOCK_SIZES_PATTERN.search(vdev.note)
-        if sizes is None:
-            continue
+    """A pool, vdevs of it or single drives whose sectors are larger than the blocks that their vdev was made with."""
+    sizes = {vdev: match for vdev in pool.vdevs if (match := _BLOCK_SIZES_PATTERN.search(vdev.note))}
+    shift = pool.facts.get("ashift", "")
+    if shift.isdigit():
+        yield CheckedItem("ashift", pool.location)
+    if shift.isdigit() and int(shift) not in (0, 12, 13, 14):
+        block = f"{1 << int(shift)}B"
+        small_drives = [vdev for vdev, match in sizes.items() if match[1] == block]
+        native = [
+            f"; sectors of {sizes[vdev][2]} at {format_count_with_noun(len(small_drives), 'drive')}"
+            for vdev in small_drives
+        ]
+        yield LayoutFault(
+            "sectors too small", pool.location,
+            f"ashift is {shift}, sectors of {1 << int(shift)} bytes" + "".join(native[:1]),
+            "drives with sectors of 4 KiB read before they write", "send the data to a new pool with ashift=12",
+            ("ashift",),
+        )  # fmt: skip
+        sizes = {vdev: match for vdev, match in sizes.items() if vdev not in small_drives}
+    vdevs_of_small_blocks = [top for top in pool.vdevs if top.kind != "drive" and not top.parent
+             and all(vdev in sizes for vdev in pool.vdevs if vdev.parent == top.name and vdev.kind == "drive")
+             and any(vdev.parent == top.name for vdev in sizes)]  # fmt: skip
+    if vdevs_of_small_blocks:
+        names = [vdev.name for vdev in vdevs_of_small_blocks]
+        drives = [vdev for vdev in sizes if vdev.parent in names]
+        yield LayoutFault(
+            "sectors too small", pool.location,
+            f"{', '.join(names)} {'has' if len(names) == 1 else 'have'} blocks of {sizes[drives[0]][1]}, all drives"
+            f" there have sectors of {sizes[drives[0]][2]}",
+            "the drives read before they write: the pool writes slowly",
+            "send the data to a new pool with larger blocks (ashift=12)", ("block size",), tuple(names),
+        )  # fmt: skip
+        sizes = {vdev: match for vdev, match in sizes.items() if vdev not in drives}
+    for vdev, match in sizes.items():
         yield CheckedItem("the block size of a drive", vdev.name)
         yield LayoutFault(
             "sectors too small", f"{pool.location} {vdev.name}",
-            f"its vdev has blocks of {sizes[1]}, the drive has sectors of {sizes[2]}",
+            f"its vdev has blocks of {match[1]}, the drive has sectors of {match[2]}",
             "the drive reads before it writes: its vdev, and so the pool, writes slowly",
-            f"zpool replace it by a drive with sectors of {sizes[1]}, or send the data to a pool with larger blocks"
+            f"zpool replace it by a drive with sectors of {match[1]}, or send the data to a pool with larger blocks"
             " (ashift)", ("block size",), (vdev.name,),
         )  # fmt: skip
 

@@ -108,6 +108,10 @@ RULES: Sequence[CauseRule] = (
     CauseRule("mount point twice", _ANY, "not mounted", frozenset({"mounted"}), is_partial=True),
     CauseRule("one controller for all disks", _ANY, "no active path", _ANY, is_partial=True),
     CauseRule("one controller for all disks", _ANY, "on alternate paths", _ANY, is_partial=True),
+    *(
+        CauseRule(cause, _ANY, "one adapter for all disks", _ANY, is_partial=True)
+        for cause in ("one controller owns all disks", "one controller for all disks")
+    ),
     CauseRule("one controller owns all disks", _ANY, _NOT_AS_PLANNED, frozenset({"controller"}), is_partial=True),
     CauseRule("requests are cut", frozenset({"max_sectors_kb"}), "unequal paths", frozenset({"max_sectors_kb"})),
     CauseRule("adapter sees fewer ports", _ANY, "one adapter for all disks", _ANY, is_partial=True),

@@ -50,6 +50,14 @@ def test_one_controller_that_owns_all_maps_is_reported() -> None:
     assert "the one behind 2:0:1, 3:0:1 has nothing to do" in fault.problem
 
 
+def test_owner_of_all_maps_explains_the_idle_adapter() -> None:
+    text = print_maps({"lun0": (50, 10), "lun1": (50, 10), "lun2": (50, 10)})
+    zoned = "".join(line for line in text.splitlines(keepends=True) if " 2:0:1:" not in line and " 3:0:0:" not in line)
+    (fault,) = find_faults(zoned)
+    assert fault.kind == "one controller owns all disks"
+    assert any("host3 is idle" in text for text in fault.consequences)
+
+
 def test_equal_priorities_of_all_maps_are_sound() -> None:
     assert find_faults(print_maps({"lun0": (50,), "lun1": (50,), "lun2": (50,)})) == []
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -205,6 +206,27 @@ def test_drive_with_other_sectors_is_reported_by_name() -> None:
     (fault,) = check_pool(status).faults
     assert fault.location == "scratch pci-0000:3b:00.0-sas-phy3-lun-0"
     assert "blocks of 512B, the drive has sectors of 4096B" in fault.problem
+
+
+def print_small_blocks() -> str:
+    """The pool with blocks of 512 B on drives with sectors of 4 KiB, as zpool status prints it at each drive."""
+    row = re.compile(r"^(.*-lun-0.* 0)$", re.MULTILINE)
+    return print_pool(row.sub(r"\1  block size: 512B configured, 4096B native", print_raidz())).replace(
+        "config:", "status: One or more devices are configured to use a non-native block size.\nconfig:")  # fmt: skip
+
+
+@pytest.mark.parametrize(("properties", "problem"), [
+    ("", "raidz2-0 has blocks of 512B, all drives there have sectors of 4096B"),
+    ("NAME     PROPERTY  VALUE  SOURCE\nscratch  ashift    9      local\n", "ashift is 9, sectors of 512 bytes;"),
+])  # fmt: skip
+def test_small_blocks_of_all_drives_are_one_fault(properties: str, problem: str) -> None:
+    storage = read_saved_output(print_small_blocks(), "zpool status")
+    if properties:
+        storage = merge_observations(storage, read_saved_output(properties, "zpool get"))
+    faults = [each for each in check_layout(join_observations(storage)).faults if each.kind == "sectors too small"]
+    assert len(faults) == 1
+    assert faults[0].problem.startswith(problem)
+    assert "zpool replace" not in faults[0].remedy
 
 
 def check_scrub(scan: str, date: str = "2026-11-28T08:00:00+0100", more: str = "") -> LayoutCheck:

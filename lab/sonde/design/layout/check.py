@@ -36,6 +36,12 @@ from sonde.design.layout.check_pools import find_pool_faults
 from sonde.design.layout.check_scrubs import describe_unknown_scrub, list_running_scrubs
 from sonde.design.layout.check_slices import find_slice_faults
 from sonde.design.layout.check_spares import find_spare_faults, list_unknown_spare_groups
+from sonde.design.layout.check_stripe_units import (
+    find_stripe_faults,
+    find_top_disk,
+    find_unit_and_stripe_below,
+    lies_on_mirrors,
+)
 from sonde.design.layout.check_target_devices import find_shared_devices
 from sonde.design.layout.check_target_servers import find_unknown_targets
 from sonde.design.layout.check_targets import find_target_faults, select_clients
@@ -45,7 +51,7 @@ from sonde.design.layout.device_use import list_unused_drives
 from sonde.design.layout.faults import LayoutCheck, LayoutFault
 from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.geometry import GIB, MIB
-from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem, ObservedStorage
+from sonde.design.layout.live.observations import ObservedFileSystem, ObservedStorage
 from sonde.design.layout.merge_faults import merge_faults
 from sonde.design.layout.observe_written_lustre import list_target_names
 from sonde.design.layout.planned_roles import exclude_other_file_systems
@@ -126,45 +132,6 @@ def check_layout(
     return LayoutCheck(faults, tuple(dict.fromkeys(unknown)), checked_items, not_compared)
 
 
-def find_top_disk(observed_storage: ObservedStorage, file_system: ObservedFileSystem) -> ObservedDisk | None:
-    """The disk of a file system, by its name or by its device-mapper name."""
-    name = file_system.device.rsplit("/", 1)[-1]
-    if name in observed_storage.disks:
-        return observed_storage.disks[name]
-    return next((disk for disk in observed_storage.disks.values() if name and disk.settings.get("name") == name), None)
-
-
-def find_unit_and_stripe_below(
-    observed_storage: ObservedStorage, file_system: ObservedFileSystem, planned_layout: FileSystemLayout | None
-) -> tuple[int | None, int | None]:
-    """Unit and full stripe below a file system in bytes: of md, dm, what disks report, or the plan; None is unknown."""
-    disk = find_top_disk(observed_storage, file_system)
-    for inner in observed_storage.iterate_disks_below(disk.name) if disk is not None else ():
-        if inner.full_stripe_bytes:
-            return inner.unit, inner.full_stripe_bytes
-        best = int(inner.queue.get("optimal_io_size", 0) or 0)
-        least = int(inner.queue.get("minimum_io_size", 0) or 0)
-        if best > least >= 4096 and best % least == 0 and inner.kind != "part":
-            return least, best
-    if planned_layout is not None and planned_layout.unit:
-        return planned_layout.unit, planned_layout.width
-    return None, None
-
-
-def _has_parity_below(observed_storage: ObservedStorage, file_system: ObservedFileSystem) -> bool:
-    """Whether a stripe below has parity; of a stripe whose level is not known it is assumed."""
-    disk = find_top_disk(observed_storage, file_system)
-    levels = [inner.level for inner in observed_storage.iterate_disks_below(disk.name) if inner.level] if disk else []
-    return not levels or any(level in ("raid4", "raid5", "raid6") for level in levels)
-
-
-def _lies_on_mirrors(observed_storage: ObservedStorage, file_system: ObservedFileSystem) -> bool:
-    """Whether all arrays below are mirrors, which have no stripe."""
-    disk = find_top_disk(observed_storage, file_system)
-    levels = [inner.level for inner in observed_storage.iterate_disks_below(disk.name) if inner.level] if disk else []
-    return bool(levels) and set(levels) <= {"raid1", "linear"}
-
-
 def _list_unchecked_items(
     observed_storage: ObservedStorage,
     file_system: ObservedFileSystem,
@@ -179,7 +146,7 @@ def _list_unchecked_items(
     if file_system.kind in _STRIPED and file_system.unit is None:
         yield f"the stripe unit of {file_system.location}"
     stripe = find_unit_and_stripe_below(observed_storage, file_system, planned_layout)
-    if file_system.kind in _STRIPED and stripe == (None, None) and not _lies_on_mirrors(observed_storage, file_system):
+    if file_system.kind in _STRIPED and stripe == (None, None) and not lies_on_mirrors(observed_storage, file_system):
         advice = "; give the system file with --plan"
         if has_plan:
             advice = ", and the plan has none" if planned_layout is not None else ", and it is not in the plan"
@@ -190,7 +157,7 @@ def _check_file_system(
     observed_storage: ObservedStorage, file_system: ObservedFileSystem, planned_layout: FileSystemLayout | None
 ) -> Iterator[LayoutFault | CheckedItem]:
     if file_system.kind in _STRIPED:
-        yield from _check_stripes(observed_storage, file_system, planned_layout)
+        yield from find_stripe_faults(observed_storage, file_system, planned_layout)
         yield from _check_log(observed_storage, file_system)
         yield from find_block_faults(
             observed_storage, file_system, planned_layout.capacity if planned_layout is not None else None
@@ -225,64 +192,6 @@ def _find_target_stripe(observed_storage: ObservedStorage, planned_layout: FileS
         arrays = [array for array in arrays if array.settings.get("fs_kind") in ("ext4", "ldiskfs")]
     stripes = {array.full_stripe_bytes for array in arrays}
     return stripes.pop() if len(stripes) == 1 else None
-
-
-def _check_stripes(
-    observed_storage: ObservedStorage, file_system: ObservedFileSystem, planned_layout: FileSystemLayout | None
-) -> Iterator[LayoutFault | CheckedItem]:
-    unit, stripe = find_unit_and_stripe_below(observed_storage, file_system, planned_layout)
-    if file_system.unit is not None:
-        yield CheckedItem("stripe unit and width", file_system.location)
-    if file_system.unit == 0 and stripe:
-        yield LayoutFault(
-            "no stripe unit", file_system.location,
-            f"sunit is 0, but there is a RAID stripe below of {format_bytes(stripe)}",
-            "allocations begin anywhere in a stripe: "
-            + ("RAID 5 and 6 read before they write (271 against 136 MB/s measured)"
-               if _has_parity_below(observed_storage, file_system)
-               else "a request of one unit may use two drives, and files do not begin in turn"),
-            "mount XFS with sunit= and swidth=, or save the data and make it again with"
-            f" su={format_bytes(unit or stripe)}", ("sunit", "swidth", "unit", "width"),
-        )  # fmt: skip
-    if (
-        file_system.unit == 0
-        and stripe is None
-        and file_system.width == 0
-        and not observed_storage.disks
-        and planned_layout is None
-    ):
-        yield LayoutFault(
-            "no stripe unit", file_system.location, "sunit and swidth are 0, as mkfs makes them without options",
-            "on RAID 5 or 6 allocations begin anywhere in a stripe; on a single drive nothing",
-            "if it is on RAID, mount it with sunit= and swidth= of the full stripe, or save the data and make it again",
-        )  # fmt: skip
-    if not file_system.unit:
-        return
-    if file_system.width and file_system.width % file_system.unit:
-        yield LayoutFault(
-            "width is no multiple of unit", file_system.location,
-            f"swidth {format_bytes(file_system.width)} is no whole number of sunit {format_bytes(file_system.unit)}",
-            "preferred I/O sizes end within a stripe unit", "give swidth as sunit times the data drives or members",
-        )  # fmt: skip
-    if unit and stripe and file_system.unit % unit and unit % file_system.unit:
-        yield LayoutFault(
-            "unit does not fit the stripe", file_system.location,
-            f"sunit is {format_bytes(file_system.unit)}; one drive holds {format_bytes(unit)} before the next",
-            "allocations drift through the stripe, and most writes touch part of one",
-            f"use su={format_bytes(unit)} or the full stripe, {format_bytes(stripe)}", ("sunit", "unit"),
-        )  # fmt: skip
-    elif (
-        stripe
-        and file_system.width
-        and file_system.width % stripe
-        and (stripe % file_system.width or _has_parity_below(observed_storage, file_system))
-    ):
-        yield LayoutFault(
-            "width does not fit the stripe", file_system.location,
-            f"swidth is {format_bytes(file_system.width)}; all data drives together hold {format_bytes(stripe)}",
-            "requests of the preferred size leave drives out", f"make swidth {format_bytes(stripe)}",
-            ("swidth", "width"),
-        )  # fmt: skip
 
 
 def _check_log(

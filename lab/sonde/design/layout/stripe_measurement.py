@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sonde.design.layout.check import find_unit_and_stripe_below
+from sonde.design.layout.check_stripe_units import find_unit_and_stripe_below
 from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.live.observations import ObservedStorage
 from sonde.model.errors import UserError

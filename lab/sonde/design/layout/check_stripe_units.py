@@ -122,7 +122,8 @@ def _compare_with_stripe(
         yield LayoutFault(
             "width does not fit the stripe", file_system.location,
             f"swidth is {format_bytes(file_system.width)}; all data drives together hold {format_bytes(stripe)}",
-            "requests of the preferred size leave drives out", f"make swidth {format_bytes(stripe)}{_TUNE_BY_KIND.get(file_system.kind, '')}",
+            "requests of the preferred size leave drives out",
+            f"make swidth {format_bytes(stripe)}{_TUNE_BY_KIND.get(file_system.kind, '')}",
             ("swidth", "width"),
         )  # fmt: skip
 

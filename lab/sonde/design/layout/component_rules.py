@@ -150,8 +150,9 @@ COMPONENT_RULES: Sequence[AttributeRule] = (
     ),
     AttributeRule(
         "memory", "dirty_ratio", "[1-4]", "few dirty pages", "vm.dirty_ratio is {value} %",
-        "writers wait for the drives after few megabytes, and requests stay small", "sysctl vm.dirty_ratio=20, with"
-        " vm.dirty_background_ratio=5", needs={"dirty_bytes": "0?"},
+        "writers wait for the drives as soon as that share of the free memory and of the page cache is dirty: bursts go"
+        " at the rate of the drives", "sysctl vm.dirty_ratio=20, with vm.dirty_background_ratio=5",
+        needs={"dirty_bytes": "0?"},
     ),
     AttributeRule(
         "memory", "dirty_ratio", r"[7-9]\d|100", "many dirty pages", "vm.dirty_ratio is {value} %",
@@ -160,7 +161,7 @@ COMPONENT_RULES: Sequence[AttributeRule] = (
     ),
     AttributeRule(
         "memory", "dirty_bytes", r"[1-9]\d{0,7}", "few dirty pages", "vm.dirty_bytes is {value}",
-        "writers wait for the drives after few megabytes, and requests stay small",
+        "writers wait for the drives after less than 100 MB, and requests stay small",
         "sysctl vm.dirty_bytes=0 and vm.dirty_ratio=20, or 1 GB and more",
     ),
     AttributeRule(

@@ -239,13 +239,14 @@ def test_empty_outputs_of_the_collector_are_reported(tmp_path: Path) -> None:
         "lsblk": LSBLK, "cat /proc/mdstat": "Personalities : [raid6]\nunused devices: <none>",
         "lvs --segments": '{"report": [{"seg": []}], "log": []}', "pvs": '{ "report": [ { "pv": [ ] } ] }',
         "dmsetup table": "No devices found", "zpool list": "", "smartctl -l scterc /dev/sda": head,
+        "cat /proc/swaps": "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority",
         "smartctl -l scterc /dev/sdb": f"{head}\n", "other": "a text",
     }  # fmt: skip
     path = tmp_path / "host.txt"
     path.write_text("".join(f"=== sonde layout collect: {name} ===\n{text}\n\n" for name, text in parts.items()))
     assert read_files([path]).unknown == (
         "what other says; it has no known form",
-        "cat /proc/mdstat, lvs --segments, pvs, dmsetup table, zpool list: the output is empty or has no entry",
+        "lvs --segments, pvs, zpool list: the output is empty or has no entry",
     )
 
 

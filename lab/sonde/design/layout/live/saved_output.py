@@ -127,6 +127,8 @@ _EMPTY_FORMS: Mapping[str, str] = {
 }  # fmt: skip
 # Commands that print nothing where all is well.
 _SILENT_COMMANDS = ("dmesg", "systemctl list-units")
+# Tables of the kernel: one without an entry, or with the head alone, is an answer.
+_COMPLETE_TABLES = ("cat /proc/swaps", "cat /proc/mdstat", "dmsetup table", "lctl dl")
 # Drives of SAS have no such limit: smartctl prints no more than that it could open them.
 _NO_SCTERC_PATTERN = re.compile(
     _SMARTCTL_HEADER_TEXT + r"(?:\s+SCSI device successfully opened)?(?:\s+Use 'smartctl -a' .* information)?"
@@ -165,7 +167,7 @@ def read_collector_output(output_text: str, output_origin: str) -> ObservedStora
         if not part.strip() and mark[1].startswith(_SILENT_COMMANDS):
             continue
         if _is_empty_output(mark[1], part):
-            if not (part.strip() and mark[1].startswith("lctl dl")):  # a server without targets has other devices
+            if not (part.strip() and mark[1].startswith(_COMPLETE_TABLES)):
                 empty.append(mark[1])
             continue
         if mark[1].startswith("smartctl -l scterc") and _NO_SCTERC_PATTERN.fullmatch(part.strip()):

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.attribute_rule import AttributeRule
-from sonde.design.layout.check_objects import ALL_TARGETS
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem
 from sonde.design.layout.smart_rules import SMART_RULES
@@ -170,9 +169,6 @@ RULES: Sequence[AttributeRule] = (
         "lustre", "prealloc_status", r"-[1-9]\d*", "no new objects",
         "the metadata server gets no new objects of it (prealloc_status {value})",
         "its space and bandwidth are left out by all new files", "look at its server, its free space and its inodes",
-    ),
-    AttributeRule(
-        "lustre", "stripecount", "-1", "all files on all targets", "the default stripe count is -1", *ALL_TARGETS,
     ),
     AttributeRule(
         "lustre", "debug", r"-1|(?s:.*)\b(?:trace|malloc|rpctrace|vfstrace|dlmtrace|nettrace|page|buffs)\b(?s:.*)",

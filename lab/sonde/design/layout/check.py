@@ -14,6 +14,7 @@ from sonde.design.checked_items import CheckedItem, split_faults_and_comparisons
 from sonde.design.layout.attribute_rules import find_attribute_faults
 from sonde.design.layout.check_blocks import find_block_faults
 from sonde.design.layout.check_default_layouts import find_layout_faults
+from sonde.design.layout.check_default_stripes import find_default_stripe_faults
 from sonde.design.layout.check_disks import find_disk_faults
 from sonde.design.layout.check_extents import find_extent_faults
 from sonde.design.layout.check_file_placement import find_placement_faults
@@ -109,6 +110,7 @@ def check_layout(
     results += find_fstab_faults(observed_storage, mount_points if planned_layout is not None else ())
     results += find_mount_differences(observed_storage)
     results += [*find_target_faults(lustre), *(target_results or ())]
+    results += find_default_stripe_faults(observed_storage.file_systems, planned_layout, mount_points)
     results += [*find_lustre_service_faults(observed_storage.file_systems), *find_target_line_faults(observed_storage)]
     if target_results is None:
         results += [*find_placement_faults({"": observed_storage}), *find_own_failover_nodes({"": observed_storage})]

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from sonde.design.checked_items import CheckedItem, split_faults_and_comparisons
 from sonde.design.layout.check import check_layout
+from sonde.design.layout.check_default_stripes import join_default_stripe_faults
 from sonde.design.layout.check_file_placement import find_placement_faults
 from sonde.design.layout.check_host_arrays import find_array_differences, join_array_differences
 from sonde.design.layout.check_host_pairs import compare_hosts
@@ -87,11 +88,8 @@ def check_hosts(
     )
     all_faults, all_items = split_faults_and_comparisons([*results, *items])
     planned_targets = list_planned_targets(group_by_command(written).values())
-    all_faults = tuple(
-        join_faults_of_shared_luns(
-            join_faults_of_targets(join_array_differences(storage_by_host, all_faults, differences)), planned_targets
-        )
-    )
+    joined = join_faults_of_targets(join_array_differences(storage_by_host, all_faults, differences))
+    all_faults = tuple(join_faults_of_shared_luns(join_default_stripe_faults(joined), planned_targets))
     unknown = [f"{host}: {text}" for host, verdict in verdicts.items() for text in verdict.unknown]
     not_compared = list_not_compared(written, {item.subject for item in all_items}, targets)
     return LayoutCheck(all_faults, tuple(dict.fromkeys(unknown)), all_items, not_compared)

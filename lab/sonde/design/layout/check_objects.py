@@ -36,7 +36,6 @@ def find_object_faults(file_system: ObservedFileSystem, raid_stripe: int | None)
     if facts.get("components"):
         yield CheckedItem("objects", file_system.location)
         yield from _check_components(file_system)
-    yield from _check_default_count(file_system)
     offset = facts.get("default_offset", "")
     if offset.isdigit():
         yield LayoutFault(
@@ -52,16 +51,6 @@ def find_object_faults(file_system: ObservedFileSystem, raid_stripe: int | None)
             "part of the file cannot be read", "run lfs check and lctl get_param osc.*.active",
         )  # fmt: skip
     yield from _check_parameters(file_system)
-
-
-def _check_default_count(file_system: ObservedFileSystem) -> Iterator[LayoutFault]:
-    """The layout of new files in the root of a file system. A directory below it may be for large files alone."""
-    is_root = ":/" in file_system.device or file_system.location.count("/") == 1
-    if is_root and file_system.facts.get("default_offset") and file_system.facts.get("stripe_count") == "-1":
-        yield LayoutFault(
-            "all files on all targets", file_system.location, "the default stripe count is -1", *ALL_TARGETS,
-            ("stripecount",),
-        )  # fmt: skip
 
 
 def _check_sizes(file_system: ObservedFileSystem, raid_stripe: int | None) -> Iterator[LayoutFault | CheckedItem]:

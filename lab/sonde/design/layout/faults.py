@@ -13,7 +13,7 @@ class LayoutFault:
     """One fault: `kind` for programs, its location, the problem, its cost and a remedy. `attributes` are those that it
     is about, by their names in observations, and `parts` the parts that have them; empty is its location.
     `consequences` are further findings that follow from it. `planned` is the planned value of its attributes, `devices`
-    are the devices that a line of fstab names or that `hosts` do not see."""
+    are the devices that a line of fstab names, that `hosts` do not see, or the source of the mount that it is about."""
 
     kind: str
     location: str

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 
 from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.check_default_stripes import SIZE, join_default_stripe_faults
 from sonde.design.layout.check_peer_attributes import drop_repeated_differences
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedStorage
@@ -216,6 +217,10 @@ RULES: Sequence[CauseRule] = (
     CauseRule("parameter too small", _FLIGHT, "targets differ", _FLIGHT),
     CauseRule("parameter too small", frozenset({"brw_size"}), "targets differ", frozenset({"max_pages_per_rpc"})),
     CauseRule("target with another name", _ANY, "target not mounted", _ANY),
+    *(
+        CauseRule(f"stripe does not fit {name}", _ANY, _NOT_AS_PLANNED, frozenset({SIZE}))
+        for name in ("RPCs", "the RAID stripe")
+    ),
 )
 
 
@@ -240,6 +245,7 @@ def merge_faults(
             faults = _move_effects_into_causes(
                 faults, list_names_below if rule.is_above else lambda part: {part}, follows
             )
+    faults = join_default_stripe_faults(faults)
     faults = join_lost_settings(join_foreign_spares(faults, observed_storage))
     return [*items, *join_differences_of_parts(faults)]
 

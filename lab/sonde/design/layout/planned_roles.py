@@ -20,7 +20,7 @@ _DATA_PATTERN = re.compile(r"\w+[-:=]OST[0-9a-f]{4}")
 
 # Where the operating system is: file systems there are no planned ones, unless the plan has them.
 _SYSTEM_MOUNT_PATTERN = re.compile(r"/|/(?:boot|usr|var|tmp|opt|root|run)(?:/.*)?")
-_LUSTRE_NAME_LENGTH = 8  # of a file system, as mkfs.lustre --fsname takes it
+LUSTRE_NAME_LENGTH = 8  # of a file system, as mkfs.lustre --fsname takes it
 
 
 def select_planned(
@@ -99,7 +99,7 @@ def _list_standby_targets(
 
 
 def _compile_target_pattern(planned_layout: FileSystemLayout) -> re.Pattern[str]:
-    return re.compile(rf"{re.escape(planned_layout.id[:_LUSTRE_NAME_LENGTH])}[-:=](OST|MDT)[0-9a-f]{{4}}")
+    return re.compile(rf"{re.escape(planned_layout.id[:LUSTRE_NAME_LENGTH])}[-:=](OST|MDT)[0-9a-f]{{4}}")
 
 
 def read_target_name(observed_storage: ObservedStorage, file_system: ObservedFileSystem) -> str:

@@ -29,7 +29,6 @@ SOUND = {
     "readonly": "off",
     "mounted": "yes",
     "canmount": "on",
-    "stripecount": "1",
     "statahead_max": "128",
     "log-version": "2",
     "copies": "1",

@@ -127,9 +127,10 @@ part lctl dl
 part lctl get_param 'obdfilter.*.brw_size' 'osc.*.max_pages_per_rpc' 'osc.*.max_rpcs_in_flight' 'osc.*.active' \
     'osc.*.ost_conn_uuid' 'osc.*.max_dirty_mb' 'mdc.*.max_rpcs_in_flight' 'llite.*.max_read_ahead_mb' \
     'llite.*.max_cached_mb' 'llite.*.statahead_max' 'llite.*.xattr_cache' 'obdfilter.*.degraded' \
-    'obdfilter.*.sync_journal' 'osp.*.max_create_count' 'osp.*.prealloc_status' 'lod.*.stripecount' debug \
-    version timeout at_max 'ost.OSS.*.threads_max' 'obdfilter.*.*_cache_enable' 'obdfilter.*.recovery_status' \
-    'mdt.*.recovery_status' 'mdd.*.changelog_users' 'osd-*.*.quota_slave.enabled' 'osc.*.checksums'
+    'obdfilter.*.sync_journal' 'osp.*.max_create_count' 'osp.*.prealloc_status' 'lod.*.stripecount' \
+    'lod.*.stripesize' debug version timeout at_max 'ost.OSS.*.threads_max' 'obdfilter.*.*_cache_enable' \
+    'obdfilter.*.recovery_status' 'mdt.*.recovery_status' 'mdd.*.changelog_users' 'osd-*.*.quota_slave.enabled' \
+    'osc.*.checksums'
 """
 
 

@@ -223,6 +223,9 @@ def _read_striped_file(file_text: str, output_origin: str) -> ObservedFileSystem
     # of directories lfs prints the layout of new files without the prefix lmm_: its offset is where they begin
     default = re.findall(r"(?<!lmm_)\bstripe_offset:\s+(-?\d+)", file_text)
     facts |= {"default_offset": default[0]} if default else {}
-    path = next((line.strip() for line in file_text.splitlines() if line.startswith("/")), output_origin)
+    path = next((line.strip() for line in file_text.splitlines() if line.startswith("/")), "")
+    # of a directory without further arguments lfs prints no name: the command has it
+    argument = re.search(r"\blfs getstripe (?:-\S+ )*(/\S*)$", output_origin)
+    path = path or (argument[1] if argument is not None else output_origin)
     unit = int(last["stripe_size"]) if last["stripe_size"].isdigit() else None
     return ObservedFileSystem(path, "lustre", unit=unit, facts=facts, origin=output_origin)

@@ -20,6 +20,7 @@ from sonde.diagnose.machine_map import DiagnosedMachine
 from sonde.diagnose.measurements import RunMeasurement
 from sonde.diagnose.modeled_truth import ModeledTruth
 from sonde.diagnose.noise import NoiseModel
+from sonde.diagnose.simulation import Simulator
 from sonde.model.confined_files import read_json_file, write_json_file
 from sonde.model.errors import MachineError, UserError, suggest_close_name
 
@@ -183,7 +184,7 @@ def check_suspects(fault_names: Sequence[str]) -> tuple[str, ...]:
 
 
 def check_planted_truth(machine: DiagnosedMachine, state: DiagnosisState) -> None:
-    """Checks that the machine can have the suspects and what is planted in it. Raises UserError."""
+    """Checks that the machine can have the suspects and what is planted in it; simulates once. Raises UserError."""
     truth = state.truth or ModeledTruth()
     if not machine.targets and (state.suspects or truth.faults):
         raise UserError(
@@ -193,6 +194,8 @@ def check_planted_truth(machine: DiagnosedMachine, state: DiagnosisState) -> Non
     names = [item.id for item in list_causes_for_machine_kind(machine.machine_kind)]
     if truth.cause is not None and truth.cause.id not in names:
         raise UserError(f"{machine.mount} cannot have the cause {truth.cause.id}; it can have {', '.join(names)}.")
+    if truth.faults:
+        truth.check_faults(Simulator(machine))
 
 
 def parse_complaint(complaint_arguments: tuple[str, ...]) -> dict[str, str]:

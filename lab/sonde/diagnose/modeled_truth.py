@@ -33,6 +33,8 @@ from sonde.model.errors import UserError
 # Seeds of the planted machine differ from those of predictions. There are few, so that the cache has them.
 _FIRST_SEED, _SEEDS = 101, 3
 _REFERENCE_RUNS = 20
+# Simulated to have faults checked.
+_CHEAP_EXPERIMENT = "one-client"
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,10 @@ class ModeledTruth:
         measurement = RunMeasurement({phase: float(value) for phase, value in rates.items()}, vectors)
         reference_sd = noise_model.run_sd * sqrt(np.pi / 2 / _REFERENCE_RUNS)
         return ExperimentResult(experiment.id, (measurement,), reference_sd)
+
+    def check_faults(self, machine_model: MachineModel) -> None:
+        """Raises UserError when the simulator refuses a fault: its name, its part or its amount."""
+        _require_measurement(machine_model, _scale_experiment(_CHEAP_EXPERIMENT, machine_model), self.faults, 1)
 
     def _simulate_repeat(
         self, experiment: ScaledExperiment, repeat_number: int, machine_model: MachineModel

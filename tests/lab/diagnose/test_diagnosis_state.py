@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from sonde.cli.main import main
 from sonde.diagnose.diagnosis_state import (
     DiagnosisState,
     check_suspects,
@@ -37,6 +38,25 @@ def write_states_forever(path: Path) -> None:
         state = state.with_result(ExperimentResult("names", (RunMeasurement({"create": float(number)}),)), "hand")
         write_diagnosis_state(path, state)
         number += 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "expected_problem"),
+    [
+        ("slow-tarjet 3 10x", "there is none of that name"),
+        ("slow-target 999 4x", 'has no target "999"'),
+        ("slow-target 3 0.1x", '"0.1x" is no factor'),
+        ("cache-limit 1GiB", "would change nothing"),
+    ],
+)
+def test_wrong_planted_fault_is_refused_at_the_start(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], fault: str, expected_problem: str
+) -> None:
+    case = tmp_path / "case.json"
+    arguments = ["--system", "edison", "--mount", "fs3", "--targets", "8", "--on-model", "--fault"]
+    assert main(["diagnose", "start", str(case), *arguments, fault]) == 2
+    assert expected_problem in " ".join(capsys.readouterr().err.split())
+    assert not case.exists()
 
 
 def test_state_is_the_same_after_writing_and_reading(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from sonde.design.checked_items import CheckedItem, split_faults_and_comparisons
 from sonde.design.layout.attribute_rules import find_attribute_faults
 from sonde.design.layout.check_blocks import find_block_faults
+from sonde.design.layout.check_components import list_unknown_states
 from sonde.design.layout.check_default_layouts import find_layout_faults
 from sonde.design.layout.check_default_stripes import find_default_stripe_faults
 from sonde.design.layout.check_disks import find_disk_faults
@@ -65,6 +66,7 @@ from sonde.model.units import format_bytes, format_count_with_noun
 _FEW_GROUPS, _MANY_GROUPS = 4, 1024
 _SMALL_GROUP = 256 * MIB
 _STRIPED = ("xfs", "ext4", "ldiskfs")
+_LISTS_OF_UNKNOWN = (list_unknown_spare_groups, list_running_scrubs, list_unknown_states)
 
 
 def check_layout(
@@ -105,7 +107,7 @@ def check_layout(
     results += find_attribute_differences(observed_storage, lustre, planned_values)
     results += find_device_faults_without_plan(observed_storage)
     results += find_spare_faults(observed_storage, planned_layout, written_by_plan or written)
-    unknown += [*list_unknown_spare_groups(observed_storage), *list_running_scrubs(observed_storage)]
+    unknown += [text for list_texts in _LISTS_OF_UNKNOWN for text in list_texts(observed_storage)]
     results += find_content_faults(observed_storage)
     results += find_fstab_faults(observed_storage, mount_points if planned_layout is not None else ())
     results += find_mount_differences(observed_storage)

@@ -7,10 +7,10 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from sonde.design.checked_items import CheckedItem
+from sonde.design.checked_items import CheckedItem, join_first_names
 from sonde.design.layout.attribute_rules import apply_rules
 from sonde.design.layout.check_services import find_service_faults
-from sonde.design.layout.component_rules import COMPONENT_RULES
+from sonde.design.layout.component_rules import COMPONENT_RULES, SOUND_STATES
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedStorage
 from sonde.model.units import format_bytes, format_count_with_noun
@@ -31,7 +31,7 @@ _ERROR_REMEDIES = {
     "hung tasks": "look which device is slow at that time (iostat -x), and for errors before this message",
     "adapter faults": "update its firmware, look at its temperature and slot; replace it if it happens again",
 }
-_ADAPTER_STATUS = "adapter not optimal"
+_ADAPTER_STATUS, _BATTERY_FAILED = "adapter not optimal", "cache battery failed"
 _SLOW_SWAP_KIB = 1024 * 1024
 _FIRMWARE = ("version_fw", "fw_version", "fwrev")
 _PEER_ATTRIBUTES = (*_FIRMWARE, "speed", "rev", "current_link_speed", "current_link_width")
@@ -39,10 +39,7 @@ _PEER_ATTRIBUTES = (*_FIRMWARE, "speed", "rev", "current_link_speed", "current_l
 
 def find_component_faults(observed_storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
     """All faults of components."""
-    attributes: dict[tuple[str, str], dict[str, str]] = {}
-    for each in observed_storage.components:
-        if each.kind not in ("service", "kernel errors"):
-            attributes.setdefault((each.kind, each.name), {}).update(each.attributes)
+    attributes = _join_attributes(observed_storage)
     yield from _drop_consequences([
         (kind, each)
         for (kind, name), values in attributes.items()
@@ -60,19 +57,54 @@ def find_component_faults(observed_storage: ObservedStorage) -> Iterator[LayoutF
     yield from find_service_faults(observed_storage)
 
 
+def _join_attributes(observed_storage: ObservedStorage) -> dict[tuple[str, str], dict[str, str]]:
+    """The attributes of each component by kind and name. Volumes of ssacli have `adapter_cache`, the kind of drives of
+    an adapter with a cache, because volumes of flash do without it."""
+    attributes: dict[tuple[str, str], dict[str, str]] = {}
+    for each in observed_storage.components:
+        if each.kind not in ("service", "kernel errors"):
+            attributes.setdefault((each.kind, each.name), {}).update(each.attributes)
+    for (kind, name), values in attributes.items():
+        adapter = _name_adapter(name)
+        if kind == "RAID volume" and attributes.get(("RAID adapter", adapter), {}).get("Cache Board Present") == "True":
+            drives = [drive for (part, drive_name), drive in attributes.items()
+                      if part == "RAID drive" and _name_adapter(drive_name) == adapter]  # fmt: skip
+            is_flash = any("Solid State" in drive.get("Interface Type", "") for drive in drives)
+            values["adapter_cache"] = "flash" if is_flash else "rotating"
+    return attributes
+
+
+def _name_adapter(part_name: str) -> str:
+    """The adapter of a part: c0 of "c0 v0/1" for storcli, slot 0 of "slot 0 volume 1" for ssacli."""
+    return " ".join(part_name.split()[: 2 if part_name.startswith("slot ") else 1])
+
+
+def list_unknown_states(observed_storage: ObservedStorage) -> list[str]:
+    """The states that tools print and that are neither sound nor the subject of a rule, with their parts."""
+    parts_by_state: dict[tuple[str, str, str], list[str]] = {}
+    for (kind, name), values in _join_attributes(observed_storage).items():
+        for (part, attribute), sound in SOUND_STATES.items():
+            value = values.get(attribute, "")
+            patterns = [rule.faulty for rule in COMPONENT_RULES if (rule.part, rule.attribute) == (kind, attribute)]
+            if part == kind and value and not any(re.fullmatch(pattern, value) for pattern in (sound, *patterns)):
+                parts_by_state.setdefault((kind, attribute, value), []).append(name)
+    return [f"the {attribute} {value} of the {kind} {join_first_names(names)}, which no rule is about"
+            for (kind, attribute, value), names in parts_by_state.items()]  # fmt: skip
+
+
 def _drop_consequences(
     results_with_kinds: Sequence[tuple[str, LayoutFault | CheckedItem]],
 ) -> Iterator[LayoutFault | CheckedItem]:
     """The results of parts, each with its kind, without the status of an adapter of which another part has a fault, and
     without the write-through cache of a volume whose adapter has a failed battery."""
-    faults = [(kind, each) for kind, each in results_with_kinds if isinstance(each, LayoutFault)]
-    causes = [f"{fault.location} " for _, fault in faults if fault.kind != _ADAPTER_STATUS]
-    adapters_without_battery = {fault.location.split()[0] for kind, fault in faults if kind == "cache battery"}
+    faults = [each for _, each in results_with_kinds if isinstance(each, LayoutFault)]
+    causes = [f"{fault.location} " for fault in faults if fault.kind != _ADAPTER_STATUS]
+    adapters_without_battery = {_name_adapter(fault.location) for fault in faults if fault.kind == _BATTERY_FAILED}
     for _, each in results_with_kinds:
         if isinstance(each, LayoutFault):
             if each.kind == _ADAPTER_STATUS and any(cause.startswith(f"{each.location} ") for cause in causes):
                 continue
-            if each.kind == "write-through cache" and each.location.split()[0] in adapters_without_battery:
+            if each.kind == "write-through cache" and _name_adapter(each.location) in adapters_without_battery:
                 continue
         yield each
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sonde.design.layout.attribute_rule import AttributeRule
 
@@ -12,15 +12,16 @@ _BATTERY_REMEDY = "replace the battery or capacitor; the adapter returns to writ
 _WRITE_THROUGH = "every write waits for the drives: small and parity writes take ten times as long"
 COMPONENT_RULES: Sequence[AttributeRule] = (
     AttributeRule(
-        "RAID volume", "state", "Dgrd|Pdgd", "degraded", "the adapter reports it as {value}: it has lost a drive",
+        "RAID volume", "state", "Dgrd|Pdgd|(?:Partially )?Degraded", "degraded",
+        "the adapter reports it as {value}: it has lost a drive",
         _DEGRADED_COST, "replace the failed drive (state of its drives in storcli /call show), and watch the rebuild",
     ),
     AttributeRule(
-        "RAID volume", "state", "OfLn|Offln|Failed", "not optimal", "the adapter reports it as {value}",
+        "RAID volume", "state", "OfLn|Offln|Offline|Failed", "not optimal", "the adapter reports it as {value}",
         "its data is out of reach", "look at its drives before anything else is written",
     ),
     AttributeRule(
-        "RAID volume", "state", "Rec", "rebuilding", "the adapter reports it as {value}",
+        "RAID volume", "state", "Rec|Recovery", "rebuilding", "the adapter reports it as {value}",
         "reads and writes share the drives with the rebuild", "wait for its end",
     ),
     AttributeRule(
@@ -35,9 +36,14 @@ COMPONENT_RULES: Sequence[AttributeRule] = (
         "storcli /cX/vY set wrcache=wb",
     ),
     AttributeRule(
-        "RAID drive", "state", r"Failed|Offln|UBad|UBUnsp|Msng", "failed drive of an adapter",
+        "RAID drive", "state", r"Failed|Offln|Offline|UBad|Bad|UBUnsp|Msng|Missing", "failed drive of an adapter",
         "the adapter reports it as {value}", _DEGRADED_COST,
         "replace it, and watch the rebuild (storcli /cX/eY/sZ show rebuild)",
+    ),
+    AttributeRule(
+        "RAID drive", "configuration", r"Unusbl|\w+Unsp|\w+Dgrd", "failed drive of an adapter",
+        "the adapter reports it as {value}", "the adapter does not use it, or not all of it: a spare or member less",
+        "look at its events (storcli2 /cX show events), and replace it", needs={"state": "Online|Good|Various|-|"},
     ),
     AttributeRule(
         "RAID drive", "group", "F", "foreign configuration", "it has the configuration of another adapter",
@@ -94,6 +100,11 @@ COMPONENT_RULES: Sequence[AttributeRule] = (
         "RAID adapter", "Cache Status", r"(?:Temporarily|Permanently) Disabled.*", "write-through cache",
         "its cache is {value}", _WRITE_THROUGH, "ssacli controller slot=X show detail has the reason (Cache Status"
         " Details); replace battery, capacitor or cache module", needs={"Battery/Capacitor Status": "(OK.*)?"},
+    ),
+    AttributeRule(
+        "RAID volume", "LD Acceleration Method", "All disabled", "write-through cache",
+        "the cache of its adapter is disabled for it", _WRITE_THROUGH,
+        "ssacli controller slot=X logicaldrive Y modify arrayaccelerator=enable", needs={"adapter_cache": "rotating"},
     ),
     AttributeRule(
         "RAID volume", "Status", r"(?i)interim recovery.*|ready for rebuild.*", "degraded", "the adapter reports:"
@@ -185,3 +196,13 @@ COMPONENT_RULES: Sequence[AttributeRule] = (
         " the drives again", "sysctl vm.vfs_cache_pressure=50 to 100",
     ),
 )  # fmt: skip
+# States that are no fault, by part and attribute. Another state that no rule is about is not examined.
+SOUND_STATES: Mapping[tuple[str, str], str] = {
+    ("RAID volume", "state"): "Optl|Optimal|-",
+    ("RAID drive", "state"): "Onln|Online|UGood|Good|JBOD|DHS|GHS|Rbld|Rebuild|Cpybck|-",
+    ("RAID drive", "configuration"): r"U?Conf|JBOD|GHS|DHS|\w+Sntz|-",
+    ("RAID volume", "Status"): "(?i)OK",
+    ("RAID drive", "Status"): "(?i)OK|rebuilding.*",
+    ("RAID adapter", "Cache Status"): "(?i)OK|not configured",
+    ("enclosure element", "status"): "(?i)OK|not installed|not available|unknown|unsupported|no access allowed",
+}

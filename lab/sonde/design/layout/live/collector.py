@@ -83,7 +83,7 @@ for box in /sys/class/enclosure/*/; do
         [ ! -d "$generic" ] || part sg_ses --page=es "/dev/${generic##*/}"
     done
 done
-for tool in storcli64 storcli perccli64 perccli; do
+for tool in storcli64 storcli storcli2 perccli64 perccli perccli2; do
     part "$tool" /call show all
     part "$tool" /call/eall/sall show all
 done

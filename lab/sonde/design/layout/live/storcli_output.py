@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parses storcli and perccli, as text and as JSON (with J at the end of the command)."""
+"""Parses storcli, perccli and their second generation (storcli2, perccli2), as text and as JSON (with J at the end of
+the command)."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ _ADAPTER_NAMES = {name: name for name in ("Controller Status", "Memory Correctab
                   "Memory Uncorrectable Errors", "Any Offline VD Cache Preserved")} | {
                       "Foreign Config": "foreign", "Foreign Configuration": "foreign"}  # fmt: skip
 _ROW_NOUNS = {"Virtual Drives": "RAID volume", "Physical Drives": "RAID drive"}
-_HEADERS = ("DG/VD", "EID:Slt", "Model")
+_HEADERS = ("DG/VD", "EID:Slt", "Model", "Type")
 _SIZE_PATTERN = re.compile(r"[\d.]+ [KMGTP]i?B")
 _DRIVE_PATTERN = re.compile(r"Drive /c(\d+)(?:/e(\d+))?/s(\d+)(?: -| State| :|:|$)")
 
@@ -33,7 +34,7 @@ def read_storcli(output_text: str, output_origin: str) -> ObservedStorage:
     for line in output_text.splitlines():
         tokens = line.split()
         name, _, value = (part.strip() for part in line.partition(" = "))
-        if tokens and tokens[0] in _HEADERS and "State" in tokens:
+        if tokens and tokens[0] in _HEADERS and {"State", "SubType"} & set(tokens):
             columns, lines = tokens, 0
         elif columns and tokens and set(line.strip()) == {"-"}:
             lines += 1
@@ -99,6 +100,7 @@ def _name_columns(columns: Sequence[str], tokens: Sequence[str]) -> dict[str, st
 
 def _make_components(adapter: str, row: Mapping[str, str], output_origin: str) -> list[ObservedComponent]:
     """The volume, drive or battery of one row; none for rows of other tables."""
+    state = row.get("State", "")
     if "DG/VD" in row:
         title = row.get("Name", "").strip()
         name = f"{adapter} v{row['DG/VD']}" + f" ({title})" * bool(title)
@@ -108,11 +110,16 @@ def _make_components(adapter: str, row: Mapping[str, str], output_origin: str) -
     elif "EID:Slt" in row:
         kind, name = "RAID drive", f"{adapter} {row['EID:Slt'].strip()}"
         values = {"group": row.get("DG", ""), "medium": row.get("Med", "")}
+        if "Status" in row:  # the second generation prints its use as State
+            state, values["configuration"] = row["Status"], state
     elif "MfgDate" in row or "RetentionTime" in row:
         kind, name, values = "cache battery", f"{adapter} {row.get('Model', 'battery')}", {}
+    elif "SubType" in row and "Status" in row:  # the energy pack of the second generation
+        kind, name, values = "cache battery", f"{adapter} {row['SubType']}", {}
+        state = row["Status"]
     else:
         return []
-    return [ObservedComponent(kind, name, {"state": row.get("State", ""), **values}, output_origin)]
+    return [ObservedComponent(kind, name, {"state": state, **values}, output_origin)]
 
 
 def _finish(

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.check_member_sizes import find_size_faults, is_striped
 from sonde.design.layout.check_redundancy import find_path_faults, find_redundancy_faults
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.geometry import CSM_SEGMENTS, MIB, compute_slice_alignment
@@ -27,8 +27,6 @@ _MOST_TIMEOUT_S = 600
 # What the path checker of multipathd reports of a path that does not work.
 _BAD_CHECKS = ("faulty", "shaky", "delayed", "i/o timeout", "undef")
 _MOST_AHEAD_KIB = 256 * 1024
-# Sizes that differ by less than this fraction are given by their difference.
-_SIZE_SHARE = 0.01
 
 
 def _has_failover_server(target: ObservedFileSystem) -> bool:
@@ -107,20 +105,6 @@ def _check_alignment(observed_storage: ObservedStorage, disk: ObservedDisk) -> I
         )  # fmt: skip
 
 
-def _describe_sizes(disk: ObservedDisk) -> tuple[str, tuple[str, ...]]:
-    """The sizes of unequal members, and the names of those whose size few have."""
-    sizes = disk.member_sizes
-    common, count = Counter(sizes).most_common(1)[0]
-    if len(sizes) != len(disk.members) or 2 * count <= len(sizes):
-        return f"members have {format_bytes(min(sizes))} to {format_bytes(max(sizes))}", ()
-    odd = {name: size for name, size in zip(disk.members, sizes, strict=True) if size != common}
-    texts = []
-    for name, size in odd.items():
-        difference = f"{format_bytes(abs(size - common))} {'less' if size < common else 'more'}"
-        texts.append(f"{name} has {difference if abs(size - common) < _SIZE_SHARE * common else format_bytes(size)}")
-    return f"{', '.join(texts)}; {count} of {len(sizes)} members have {format_bytes(common)}", tuple(odd)
-
-
 def _find_striped_disk_below(observed_storage: ObservedStorage, disk: ObservedDisk) -> ObservedDisk:
     """The first disk below that has a stripe or a geometry; the disk itself if none has."""
     below = observed_storage.iterate_disks_below(disk.name)
@@ -128,18 +112,8 @@ def _find_striped_disk_below(observed_storage: ObservedStorage, disk: ObservedDi
 
 
 def _check_members(observed_storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
-    sizes = disk.member_sizes
-    if sizes or any(member in observed_storage.disks for member in disk.members):
-        yield CheckedItem("members", disk.name)
-    striped = disk.level in ("raid0", "stripe") or bool(disk.unit)
-    if striped and sizes and max(sizes) != min(sizes):
-        lost = sum(sizes) - len(sizes) * min(sizes)
-        text, odd = _describe_sizes(disk)
-        yield LayoutFault(
-            "unequal members of a stripe", disk.name, text,
-            f"{format_bytes(lost)} cannot be striped over all, or are lost", "give every member the same size",
-            ("size",), odd,
-        )  # fmt: skip
+    yield from find_size_faults(observed_storage, disk)
+    striped = is_striped(disk)
     members = [observed_storage.disks[member] for member in disk.members if member in observed_storage.disks]
     inner = [_find_striped_disk_below(observed_storage, member) for member in members]
     kinds = {(device.geometry, device.unit) for device in inner if device.geometry or device.unit}
@@ -179,6 +153,7 @@ def _check_members(observed_storage: ObservedStorage, disk: ObservedDisk) -> Ite
             "one controller for all members", disk.name, f"all members are behind {next(iter(places))}",
             "its channel limits the volume", "take members in turn from several controllers and I/O cabinets",
         )  # fmt: skip
+    sizes = disk.member_sizes
     if disk.level == "raid0" and sizes and disk.size is not None and sum(sizes) < disk.size:
         yield LayoutFault(
             "larger than its members", disk.name,

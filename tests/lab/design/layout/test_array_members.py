@@ -64,9 +64,8 @@ def test_spare_that_is_rebuilt_is_not_idle() -> None:
 
 
 @pytest.mark.parametrize(("size", "expected_text"), [
-    (4 * _TIB, "sdh has 4 TiB; 9 of 10 members have "),
-    (-(2**19), "sdh has 512 KiB less; 9 of 10 members have ")])  # fmt: skip
-def test_odd_member_of_an_array_is_reported(size: int, expected_text: str) -> None:
+    (4 * _TIB, "sdh has 4 TiB; 9 of 10 members have "), (-(2**19), ""), (40 * _TIB, "")])  # fmt: skip
+def test_only_members_that_cost_space_are_reported(size: int, expected_text: str) -> None:
     outputs = make_server_outputs()
     document = json.loads(outputs["lsblk"])
     for row in document["blockdevices"]:
@@ -74,8 +73,8 @@ def test_odd_member_of_an_array_is_reported(size: int, expected_text: str) -> No
             row["size"] = size if size > 0 else row["size"] + size
     outputs["lsblk"] = json.dumps(document)
     faults = [fault for fault in check_outputs(outputs).faults if fault.kind == "unequal members of a stripe"]
-    assert [fault.location for fault in faults] == ["md5"]
-    assert faults[0].problem.startswith(expected_text)
+    assert [fault.location for fault in faults] == ["md5"] * bool(expected_text)
+    assert all(fault.problem.startswith(expected_text) for fault in faults)
 
 
 @pytest.mark.parametrize(("second", "count"), [("nvme0n1p2", 1), ("nvme1n1p1", 0)])
@@ -107,3 +106,22 @@ def test_write_cache_of_one_member_has_its_cost(odd: str, usual: str, cost: str)
     assert fault.attributes == ("write_cache",)
     assert fault.cost.startswith(cost)
     assert ("hdparm -W 0" in fault.remedy) == (odd == "write back")
+
+
+@pytest.mark.parametrize(("extents", "count"), [((100, 100), 0), ((100, 101), 0), ((100, 60), 1)])
+def test_stripes_of_equal_physical_volumes_are_fine(extents: tuple[int, int], count: int) -> None:
+    drives = [{"name": name, "kname": name, "type": "disk", "size": 10**9 + number * 10**8}
+              for number, name in enumerate(("sdb", "sdc"))]  # fmt: skip
+    volumes = [{"pv_name": f"/dev/{drive['name']}", "vg_name": "vg", "pe_start": "1048576",
+                "vg_extent_size": "4194304", "pv_size": str(extent_count * 4194304)}
+               for drive, extent_count in zip(drives, extents, strict=True)]  # fmt: skip
+    segment = {"lv_name": "lv", "vg_name": "vg", "lv_attr": "-wi-ao----", "segtype": "striped", "stripes": "2",
+               "stripe_size": "1048576", "seg_size": "251658240", "devices": "/dev/sdb(0),/dev/sdc(0)",
+               "lv_size": "251658240"}  # fmt: skip
+    outputs = {
+        "lsblk": json.dumps({"blockdevices": drives}),
+        "pvs": json.dumps({"report": [{"pv": volumes}]}),
+        "lvs": json.dumps({"report": [{"seg": [segment]}]}),
+    }
+    faults = [fault for fault in check_outputs(outputs).faults if fault.kind == "unequal members of a stripe"]
+    assert len(faults) == count

@@ -17,9 +17,10 @@ from sonde.model.units import format_bytes, format_count_with_noun
 
 # Errors of these kinds also happen on sound servers: this many are a fault.
 _LEAST_COUNTS = {"resets of a link": 3, "errors of PCI Express": 5, "timeouts": 2}
+_OF_FILE_SYSTEMS = "errors of a file system"
 _ERROR_COSTS = {
     "errors of PCI Express": "packets are repeated, or the link runs with fewer lanes: the device is slower",
-    "errors of a file system": "its structure is damaged, or it stopped: programs get errors",
+    _OF_FILE_SYSTEMS: "its structure is damaged, or it stopped: programs get errors",
     "hung tasks": "a program has waited for more than two minutes for storage",
     "resets of a link": "requests wait for seconds while the link is set up again",
     "adapter faults": "all drives behind it wait while it is reset",
@@ -27,7 +28,7 @@ _ERROR_COSTS = {
 _ERROR_REMEDIES = {
     "bad sectors": "smartctl -a shows whether it wears out; scrub its array, and replace it if the number grows",
     "errors of PCI Express": "reseat the card or drive, look at its slot and riser (lspci -vv: LnkSta, UESta)",
-    "errors of a file system": "stop its use, save the log, then check it (xfs_repair -n, e2fsck -fn)",
+    _OF_FILE_SYSTEMS: "stop its use, save the log, then check it (xfs_repair -n, e2fsck -fn)",
     "hung tasks": "look which device is slow at that time (iostat -x), and for errors before this message",
     "adapter faults": "update its firmware, look at its temperature and slot; replace it if it happens again",
 }
@@ -225,4 +226,12 @@ def _find_kernel_errors(observed_storage: ObservedStorage) -> Iterator[LayoutFau
                 _ERROR_COSTS.get(kinds[0], "requests fail or take seconds, and its array may give it up"),
                 _ERROR_REMEDIES.get(kinds[0], "look at cable, slot, path and smartctl -a, and replace what fails"),
                 ("kernel errors",),
+                (device, *(_list_mount_points(observed_storage, device) if kinds[0] == _OF_FILE_SYSTEMS else ())),
             )  # fmt: skip
+
+
+def _list_mount_points(observed_storage: ObservedStorage, device_name: str) -> list[str]:
+    """Where the file system on a device is mounted."""
+    disk = observed_storage.disks.get(device_name)
+    names = {device_name, disk.settings.get("name", device_name) if disk is not None else device_name}
+    return [each.location for each in observed_storage.file_systems if each.device.rpartition("/")[2] in names]

@@ -48,7 +48,8 @@ def find_disk_faults(
         yield from _check_parity_settings(disk)
     if disk.paths:
         can_fail_over = any(map(_has_failover_server, observed_storage.file_systems))
-        yield from find_path_faults(disk, can_fail_over=can_fail_over)
+        adapters = {path.adapter for each in observed_storage.disks.values() for path in each.paths if path.adapter}
+        yield from find_path_faults(disk, adapters, can_fail_over=can_fail_over)
         yield from _check_paths(disk)
     if disk.kind == "multipath" and not disk.paths and "features" in disk.settings:
         yield LayoutFault(

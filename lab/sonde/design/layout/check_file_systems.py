@@ -34,7 +34,7 @@ def join_checks(checks: Sequence[LayoutCheck]) -> LayoutCheck:
     those that another check explains. What one of them knows is known."""
     faults: dict[tuple[str, str, str], LayoutFault] = {}
     for fault in (fault for check in checks for fault in check.faults):
-        key = (fault.kind, fault.location, fault.problem.partition("; planned ")[0])
+        key = (fault.kind, fault.location, fault.observation)
         if key not in faults or _count_facts(fault) > _count_facts(faults[key]):
             faults[key] = fault
     explained = {text for fault in faults.values() for text in fault.consequences}

@@ -249,13 +249,17 @@ def _compare_path_counts(luns: Sequence[ObservedDisk], names: Mapping[str, str])
     if len(counts) < 2:
         return
     usual, frequency = max(counts.items(), key=lambda item: (item[1], item[0]))
+    adapters = {path.adapter for lun in luns for path in lun.paths}
     for lun in luns if 2 * frequency >= len(luns) else ():
         number = len(lun.paths)
         if 1 < number < usual:
+            absent = " or ".join(f"host{name}" for name in sorted(adapters - {path.adapter for path in lun.paths}))
+            absent_text = f"; none of its own leads through {absent}" if absent and "" not in adapters else ""
             yield LayoutFault(
                 "fewer paths than others", lun.name,
-                f"{names[lun.name]} has {number} paths; others have {usual}",
-                "it has less bandwidth, and is lost by fewer failures", "look at cables and zoning, then rescan",
+                f"{names[lun.name]} has {number} paths; others have {usual}{absent_text}",
+                "it has less bandwidth, and is lost by fewer failures",
+                "look at the mapping of this disk, its cables and zoning, then rescan",
             )  # fmt: skip
         elif number > usual and usual > 1:
             yield LayoutFault(

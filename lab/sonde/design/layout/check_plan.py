@@ -101,13 +101,9 @@ def _check_numbers(
         if observed != planned:
             texts = (format_bytes(observed), format_bytes(planned)) if size else (f"{observed:,}", f"{planned:,}")
             yield LayoutFault(
-                "not as planned",
-                file_system.location,
-                f"{name} is {texts[0]}; planned is {texts[1]}",
-                cost,
-                _REMEDY,
-                (name,),
-            )
+                "not as planned", file_system.location, f"{name} is {texts[0]}; planned is {texts[1]}", cost, _REMEDY,
+                (name,), planned=texts[1],
+            )  # fmt: skip
     if file_system.size_bytes is not None and planned_layout.capacity is not None:
         yield CheckedItem("the planned capacity", file_system.location)
     if (
@@ -121,6 +117,7 @@ def _check_numbers(
             "it is on a smaller device, or part of the device is unused"
             if file_system.size_bytes < planned_layout.capacity
             else "it is on another device than planned, which is larger", _REMEDY, ("capacity",),
+            planned=format_bytes(planned_layout.capacity),
         )  # fmt: skip
 
 
@@ -139,6 +136,7 @@ def _check_log_against_plan(
             f"its log has {format_bytes(file_system.log)}; planned are {format_bytes(planned_layout.log_size)}",
             "it limits creates and writes more than planned" if file_system.log < planned_layout.log_size
             else "it takes more space, and recovery after a crash takes longer", _REMEDY, ("log",),
+            planned=format_bytes(planned_layout.log_size),
         )  # fmt: skip
     if file_system.log_device is not None:
         yield CheckedItem("the planned position of the log", file_system.location)
@@ -173,7 +171,7 @@ def _check_mount_options(
             "not as planned", file_system.location,
             f"it is mounted {', '.join(observed_texts)}; planned {'is' if len(absent) == 1 else 'are'}"
             f" {', '.join(absent)}", "; ".join(costs), f"mount it with {', '.join(absent)}, also by fstab",
-            ("mount option",),
+            ("mount option",), planned=", ".join(absent),
         )  # fmt: skip
 
 
@@ -294,7 +292,7 @@ def _check_drives(
                 "not as planned", disk.name,
                 f"{name} of the {'drive' if planned.are_disks else 'LUN'}: {observed}; planned is {expected}", cost,
                 "replace it by a drive as planned, or correct the plan" if planned.are_disks
-                else "map the planned LUN, or correct the plan", (attribute,),
+                else "map the planned LUN, or correct the plan", (attribute,), planned=expected,
             )  # fmt: skip
 
 
@@ -366,12 +364,12 @@ def _check_volume_members(
             counts_text = " or ".join(map(str, sorted(member_counts)))
             yield LayoutFault(
                 "not as planned", disk.name, f"it has {count} members; planned are {counts_text}",
-                "other capacity and bandwidth", _REMEDY, ("members",),
+                "other capacity and bandwidth", _REMEDY, ("members",), planned=counts_text,
             )  # fmt: skip
         if disk.kind == "md" and disk.geometry and disk.level != "raid0" and planned and disk.geometry not in planned:
             yield LayoutFault(
                 "not as planned", disk.name, f"it is {disk.geometry}; planned is {', '.join(sorted(planned))}",
-                "another stripe, and other drives may fail", _REMEDY, ("geometry",),
+                "another stripe, and other drives may fail", _REMEDY, ("geometry",), planned=", ".join(sorted(planned)),
             )  # fmt: skip
         if disk.kind == "md" and disk.unit and disk.level != "raid0" and units and disk.unit not in units:
             yield LayoutFault(
@@ -379,6 +377,7 @@ def _check_volume_members(
                 f"one member holds {format_bytes(disk.unit)} before the next (chunk); planned is"
                 f" {', '.join(map(format_bytes, sorted(units)))}",
                 "another stripe than planned: requests and alignment of the plan do not fit it", _REMEDY, ("unit",),
+                planned=", ".join(map(format_bytes, sorted(units))),
             )  # fmt: skip
         if disk.kind in ("md", "part") or disk.level == "raid0":
             yield CheckedItem("the planned layout", disk.name)

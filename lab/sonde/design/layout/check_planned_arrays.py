@@ -240,7 +240,7 @@ def _report_odd_drives(
     )
     return LayoutFault(
         "not as planned", array_name, f"its {text} of the plan for it{owner_text}{planned_text}", cost, _CHANGE_REMEDY,
-        ("member",), (array_name, *drive_names),
+        ("member",), (array_name, *drive_names), planned=planned if absent_drives else "",
     )  # fmt: skip
 
 

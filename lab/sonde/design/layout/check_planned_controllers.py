@@ -40,7 +40,7 @@ def find_planned_controller_faults(
         yield LayoutFault(
             "not as planned", ", ".join(planned),
             f"one controller owns all of {', '.join(titles.values())}; planned are {', '.join(controllers)}",
-            _COST, _REMEDY, ("controller",), tuple(planned),
+            _COST, _REMEDY, ("controller",), tuple(planned), planned=", ".join(controllers),
         )  # fmt: skip
         return
     moved = _list_moved(planned, observed, controllers, len(owners))
@@ -49,7 +49,7 @@ def find_planned_controller_faults(
         yield LayoutFault(
             "not as planned", name,
             f"the optimized paths of {titles[name]} lead to the controller of {', '.join(peers) or 'no other LUN'};"
-            f" planned is {planned[name]}", _COST, _REMEDY, ("controller",),
+            f" planned is {planned[name]}", _COST, _REMEDY, ("controller",), planned=planned[name],
         )  # fmt: skip
     for controller in controllers if moved is None else ():
         names = [name for name in planned if planned[name] == controller]
@@ -57,7 +57,7 @@ def find_planned_controller_faults(
             yield LayoutFault(
                 "not as planned", ", ".join(names),
                 f"the optimized paths of {', '.join(titles[name] for name in names)} lead to different controllers;"
-                f" planned is {controller} for all", _COST, _REMEDY, ("controller",), tuple(names),
+                f" planned is {controller} for all", _COST, _REMEDY, ("controller",), tuple(names), planned=controller,
             )  # fmt: skip
 
 

@@ -145,7 +145,7 @@ def _compare_volume_group(
                 "not as planned", disk.name,
                 f"it is a physical volume of {group}; planned are {describe_planned_devices(planned[:4])}",
                 "the volume lies on another device than planned, with other rates and failures", _CHANGE_REMEDY,
-                ("physical volume",),
+                ("physical volume",), planned=describe_planned_devices(planned[:4]),
             )  # fmt: skip
 
 
@@ -251,7 +251,7 @@ def _compare_device(
         yield LayoutFault(
             "not as planned", location,
             f"{use.owner} is on {describe_device(disk)}; planned is {describe_planned_devices([planned_path])}",
-            use.cost, use.remedy, ("device",),
+            use.cost, use.remedy, ("device",), planned=describe_planned_devices([planned_path]),
         )  # fmt: skip
 
 
@@ -306,4 +306,5 @@ def _compare_mount_sources(
                 f"it is mounted from {source[1]}; planned management servers are {', '.join(planned)}",
                 "the client cannot mount, or does not learn of changes, while the servers that it names are down",
                 f"mount it from {right_source}:/{source[2]}, also in fstab", ("management",),
+                planned=", ".join(planned),
             )  # fmt: skip

@@ -118,7 +118,7 @@ def _check_vdev_names(pool: ObservedFileSystem, planned_paths: Sequence[str]) ->
             "after a start or a change of cables the kernel may give these names to other drives: an import by the"
             " cache file fails then, and zpool names a wrong drive to replace",
             f"zpool export {pool.location}, then zpool import -d {folders[0]} {pool.location}, when nobody uses it",
-            ("vdev names",),
+            ("vdev names",), planned=" and ".join(folders),
         )  # fmt: skip
 
 
@@ -130,6 +130,7 @@ def _report_missing_drives(
         f"{vdev_name} has {missing_count} drives without {describe_planned_devices(absent_drives)}; planned are"
         f" {missing_count + len(absent_drives)}", "other drives may fail, and another rate and capacity",
         "save the data, and make the pool again with the script of sonde layout plan", ("vdevs", "vdev drives"),
+        planned=str(missing_count + len(absent_drives)),
     )  # fmt: skip
 
 
@@ -232,7 +233,7 @@ def _compare_pool_log(
         remedy = "zpool add the planned log, then zpool remove the other one"
     else:
         return
-    yield LayoutFault("not as planned", pool.location, problem, cost, remedy, ("log",))
+    yield LayoutFault("not as planned", pool.location, problem, cost, remedy, ("log",), planned=planned_text)
 
 
 def _report_unplanned_vdev(

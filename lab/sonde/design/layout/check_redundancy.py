@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.check_scrubs import CHECK_ACTIONS
@@ -229,8 +230,11 @@ def _check_bitmap(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
         )  # fmt: skip
 
 
-def find_path_faults(disk: ObservedDisk, *, can_fail_over: bool = False) -> Iterator[LayoutFault | CheckedItem]:
-    """Faults of the number and the grouping of the paths of a disk."""
+def find_path_faults(
+    disk: ObservedDisk, adapter_names: AbstractSet[str], *, can_fail_over: bool = False
+) -> Iterator[LayoutFault | CheckedItem]:
+    """Faults of the number and the grouping of the paths of a disk. `adapter_names` are the adapters with paths of any
+    disk."""
     yield CheckedItem("paths", disk.name)
     if len(disk.paths) == 1:
         yield LayoutFault(
@@ -251,7 +255,7 @@ def find_path_faults(disk: ObservedDisk, *, can_fail_over: bool = False) -> Iter
             "equal paths are idle until the first ones fail",
             'path_grouping_policy "group_by_prio" or "multibus" in multipath.conf', ("path groups",),
         )  # fmt: skip
-    yield from _check_adapters(disk)
+    yield from _check_adapters(disk, adapter_names)
     if disk.settings.get("protection") == "ro":
         yield LayoutFault(
             "write-protected", disk.name, "its map is read-only (wp=ro): a path or the LUN is write-protected",
@@ -288,13 +292,17 @@ def find_path_faults(disk: ObservedDisk, *, can_fail_over: bool = False) -> Iter
         )  # fmt: skip
 
 
-def _check_adapters(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
+def _check_adapters(disk: ObservedDisk, adapter_names: AbstractSet[str]) -> Iterator[LayoutFault | CheckedItem]:
     adapters = {path.adapter for path in disk.paths}
     if "" in adapters:
         return
     yield CheckedItem("adapters", disk.name)
     if len(disk.paths) > 1 and len(adapters) == 1:
+        others = " and ".join(f"host{adapter}" for adapter in sorted(adapter_names - adapters))
         yield LayoutFault(
-            "one adapter for all paths", disk.name, f"all {len(disk.paths)} paths lead through host{adapters.pop()}",
-            "all are lost with this adapter, and its link limits the disk", "connect a second adapter, and zone it",
+            "one adapter for all paths", disk.name,
+            f"all {len(disk.paths)} paths lead through host{adapters.pop()}"
+            + f"; other disks also have paths through {others}" * bool(others),
+            "all are lost with this adapter, and its link limits the disk",
+            f"map and zone it to {others} too, then rescan" if others else "connect a second adapter, and zone it",
         )  # fmt: skip

@@ -59,7 +59,7 @@ def _report_unshared_spare(fault: LayoutFault, owner: str) -> LayoutFault:
         return fault  # a spare-group is there
     return replace(
         fault, problem=f"{fault.problem}; planned is that it shares that of {owner}, but the lines of mdadm.conf have"
-        " no common spare-group",
+        " no common spare-group", planned=f"that it shares that of {owner}",
         remedy=f"write one spare-group (spare-group=NAME) into the lines of {owner} and {fault.location} in mdadm.conf,"
         " and restart mdmonitor",
     )  # fmt: skip

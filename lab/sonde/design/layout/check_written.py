@@ -149,7 +149,7 @@ COMPARISONS: Mapping[tuple[str, str], AttributeComparison] = {
     ("mkfs.xfs", "-l logdev"): AttributeComparison("the planned position of the log"),
     ("mkfs.xfs", "-l size"): AttributeComparison("the planned size of the log"),
     ("mkfs.xfs", "-l su"): AttributeComparison("the planned stripe unit of the log", observe_log_units,
-                                      "commits are written in pieces that are no whole segment"),
+                                      "commits are written in pieces that are no whole segment", attribute="log_unit"),
     ("mke2fs", "-t"): AttributeComparison("the planned kind"),
     ("mke2fs", "-L"): AttributeComparison("the planned label", observe_labels, "the line of fstab does not find it",
                                  "e2label with the planned label, or correct the system file"),

@@ -27,6 +27,12 @@ class LayoutFault:
     devices: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
 
+    @property
+    def observation(self) -> str:
+        """The problem without the planned value at its end."""
+        text = self.problem.removesuffix(self.planned) if self.planned else self.problem
+        return text.removesuffix("; planned is ").removesuffix("; planned are ")
+
     def covers(self, part_name: str, attribute_name: str) -> bool:
         """Whether the fault is about an attribute of a part."""
         return attribute_name in self.attributes and part_name in (self.parts or (self.location,))

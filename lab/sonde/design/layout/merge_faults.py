@@ -16,7 +16,7 @@ from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedStorage
 from sonde.design.layout.merge_adapters import join_faults_of_adapters
 from sonde.design.layout.merge_paths import SILENT_PATH, correct_faults_of_paths
-from sonde.design.layout.merge_settings import join_differences_of_parts, join_lost_settings
+from sonde.design.layout.merge_settings import SETTINGS, join_differences_of_parts, join_lost_settings
 from sonde.design.layout.merge_spares import join_failed_drives, join_foreign_spares
 from sonde.design.layout.observe_written import list_disks_below
 
@@ -77,7 +77,11 @@ RULES: Sequence[CauseRule] = (
     CauseRule(_NOT_AS_PLANNED, _GEOMETRY, _DIFFERS_FROM_PEERS, frozenset({"minimum_io_size", "optimal_io_size"})),
     CauseRule(_NOT_AS_PLANNED, _GEOMETRY | {"size", "members"}, _NOT_AS_PLANNED, _SIZES, is_above=True),
     CauseRule(
-        _NOT_AS_PLANNED, _GEOMETRY, _NOT_AS_PLANNED, frozenset({"unit", "width", "sunit", "swidth"}), is_above=True
+        _NOT_AS_PLANNED,
+        _GEOMETRY,
+        _NOT_AS_PLANNED,
+        frozenset({"unit", "width", "sunit", "swidth", "log_unit"}),
+        is_above=True,
     ),
     CauseRule(_NOT_AS_PLANNED, frozenset({"size"}), _UNEQUAL_MEMBERS, frozenset({"size"}), is_above=True),
     CauseRule(_NOT_AS_PLANNED, frozenset({"flash"}), _NOT_AS_PLANNED, frozenset({"size", "physical_block_size"})),
@@ -90,7 +94,7 @@ RULES: Sequence[CauseRule] = (
     CauseRule(_NOT_AS_PLANNED, frozenset({"members"}), _NOT_AS_PLANNED, frozenset({"swidth"}), is_above=True),
     CauseRule(_NOT_AS_PLANNED, frozenset({"members"}), "groups begin on one drive", _ANY, is_above=True),
     CauseRule(_NOT_AS_PLANNED, frozenset({"physical volume"}), _NOT_AS_PLANNED, frozenset({"members"}), is_above=True),
-    CauseRule(_NOT_AS_PLANNED, frozenset({"sunit"}), _NOT_AS_PLANNED, frozenset({"swidth"})),
+    CauseRule(_NOT_AS_PLANNED, frozenset({"sunit"}), _NOT_AS_PLANNED, frozenset({"swidth", "log_unit"})),
     CauseRule(_NOT_AS_PLANNED, frozenset({"unit"}), _NOT_AS_PLANNED, frozenset({"width"})),
     CauseRule(_NOT_AS_PLANNED, frozenset({"sunit", "swidth"}), "groups begin on one drive", _ANY),
     CauseRule(_NOT_AS_PLANNED, frozenset({"sunit", "swidth"}), "mount option", frozenset({"stripe"})),
@@ -118,6 +122,7 @@ RULES: Sequence[CauseRule] = (
     CauseRule("adapter sees fewer ports", _ANY, "one adapter for all disks", _ANY, is_partial=True),
     CauseRule("adapter sees fewer ports", _ANY, "fewer paths than others", _ANY, is_partial=True),
     CauseRule("on alternate paths", _ANY, "fewer paths than others", _ANY),
+    CauseRule("fewer paths than others", _ANY, "one adapter for all paths", _ANY),
     CauseRule("on alternate paths", _ANY, _DIFFERS_FROM_PEERS, frozenset({"path groups"})),
     CauseRule("no active path", _ANY, "path failed", _ANY, is_partial=True),
     CauseRule("path failed", _ANY, "one path for all", _ANY, is_partial=True),
@@ -184,6 +189,7 @@ RULES: Sequence[CauseRule] = (
     CauseRule("failover servers differ", _ANY, _NOT_AS_PLANNED, frozenset({"failover"})),
     CauseRule("file system with errors", _ANY, "file system with errors", _ANY),
     CauseRule("file system with errors", _ANY, "mounted read-only", _ANY),
+    CauseRule("errors in the kernel log", _ANY, "mounted read-only", _ANY, is_partial=True),
     CauseRule("file system stopped", _ANY, "mounted read-only", _ANY),
     CauseRule("write-protected", _ANY, "mounted read-only", _ANY, is_above=True),
     CauseRule("write-protected", _ANY, "write-protected", _ANY),
@@ -293,17 +299,26 @@ def _move_effects_into_causes(
 
 
 def _add_consequence(cause: LayoutFault, effect: LayoutFault) -> LayoutFault:
-    planned = re.search(r"; planned (?:is|are) .*", effect.problem)
     is_same = cause.kind == _DIFFERS_FROM_PEERS or set(list_fault_parts(cause)) == set(list_fault_parts(effect))
-    if planned and is_same and _shares_attribute(cause, effect) and effect.kind == _NOT_AS_PLANNED:
-        # the same attribute of the same parts: only the planned value is new
-        suffix = planned[0] if "; planned " not in cause.problem else ""
-        return replace(
-            cause, problem=cause.problem + suffix, planned=cause.planned or effect.planned,
-            consequences=(*cause.consequences, *effect.consequences),
-        )  # fmt: skip
+    consequences = (*cause.consequences, *effect.consequences)
+    if effect.kind == _NOT_AS_PLANNED and effect.planned and _shares_attribute(cause, effect):
+        if is_same:  # the same attribute of the same parts: only the planned value is new
+            return replace(_add_planned_value(cause, effect), consequences=consequences)
+        if cause.kind != _NOT_AS_PLANNED and cause.remedy == effect.remedy:  # planned for some of the parts
+            return replace(cause, consequences=consequences)
     text = f"{effect.location}: {effect.problem}"
     return replace(cause, consequences=(*cause.consequences, text, *effect.consequences))
+
+
+def _add_planned_value(cause: LayoutFault, effect: LayoutFault) -> LayoutFault:
+    """The fault with the planned value, which the remedy sets where the attribute is a setting."""
+    if cause.planned:
+        return cause
+    is_setting = set(effect.attributes) <= SETTINGS and cause.kind != _DIFFERS_FROM_PEERS
+    return replace(
+        cause, problem=f"{cause.problem}; planned is {effect.planned}", planned=effect.planned,
+        remedy=effect.remedy if is_setting else cause.remedy,
+    )  # fmt: skip
 
 
 def _shares_attribute(cause: LayoutFault, effect: LayoutFault) -> bool:
@@ -315,7 +330,10 @@ def _says_rule_and_plan(cause: LayoutFault, effect: LayoutFault) -> bool:
         effect.kind == _NOT_AS_PLANNED
         and cause.kind not in (_NOT_AS_PLANNED, _DIFFERS_FROM_PEERS, "no spare")
         and _shares_attribute(cause, effect)
-        and set(list_fault_parts(effect)) == set(list_fault_parts(cause))
+        and (
+            set(list_fault_parts(effect)) == set(list_fault_parts(cause))
+            or (set(effect.attributes) <= SETTINGS and set(list_fault_parts(effect)) <= set(list_fault_parts(cause)))
+        )
     )
 
 

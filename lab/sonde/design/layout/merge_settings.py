@@ -9,7 +9,7 @@ from dataclasses import replace
 from sonde.design.layout.faults import LayoutFault
 
 # What a udev rule, a profile of tuned or a script at the start of a machine writes into /sys.
-_SETTINGS = frozenset({
+SETTINGS = frozenset({
     "read_ahead_kb", "scheduler", "max_sectors_kb", "nr_requests", "nomerges", "rq_affinity", "wbt_lat_usec",
     "io_timeout", "queue_depth", "timeout", "eh_timeout", "stripe_cache_size", "group_thread_cnt", "sync_speed_max",
 })  # fmt: skip
@@ -23,7 +23,7 @@ def join_lost_settings(faults: Sequence[LayoutFault]) -> list[LayoutFault]:
     devices where each of them lacks several planned settings."""
     groups: dict[tuple[str, ...], list[LayoutFault]] = {}
     for fault in faults:
-        if fault.attributes and set(fault.attributes) <= _SETTINGS:
+        if fault.attributes and set(fault.attributes) <= SETTINGS:
             groups.setdefault(tuple(sorted(fault.parts or (fault.location,))), []).append(fault)
     joined = [group for group in groups.values() if len(_list_settings(group)) > 1 and _has_known_values(group)]
     if len(joined) > 1 and all(_has_planned_values(group) for group in joined):

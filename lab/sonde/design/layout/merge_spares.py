@@ -4,7 +4,6 @@ drive in its slot."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -15,7 +14,6 @@ from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage
 
 _DRIVE_KINDS = ("drive about to fail", "bad sectors of a drive", "worn flash", "drive does not answer")
 _FAILED_KINDS = ("failed drive in an array", "degraded")
-_COUNT_PATTERN = re.compile(r"number of spares: (\d+).*; planned is (\d+)")
 
 
 def join_failed_drives(faults: Sequence[LayoutFault], observed_storage: ObservedStorage) -> list[LayoutFault]:
@@ -42,11 +40,10 @@ def join_foreign_spares(faults: Sequence[LayoutFault], observed_storage: Observe
     them is fit to be a spare of it: they are in the place of the spares."""
     remaining = list(faults)
     for fault in faults:
-        count = _COUNT_PATTERN.match(fault.problem) if fault.attributes == ("spares",) else None
         array = observed_storage.disks.get(fault.location)
-        if count is None or array is None:
+        if array is None or fault.attributes != ("spares",) or not fault.planned.isdigit():
             continue
-        lacking = int(count[2]) - int(count[1])
+        lacking = int(fault.planned) - int(array.settings.get("spares", "0"))
         foreign = [each for each in list_inactive_arrays(observed_storage)
                    if _is_foreign(each, array) and _list_fitting(observed_storage, each, array) == lacking]  # fmt: skip
         cause = next((each for each in remaining if len(foreign) == 1 and each.kind == "array inactive"

@@ -26,7 +26,7 @@ def test_fact_in_a_check_is_not_unknown() -> None:
 
 
 def test_fault_with_its_planned_value_replaces_that_without() -> None:
-    planned = LayoutFault("requests are cut", "sda", "max_sectors_kb is 128; planned is 1024", "", "")
+    planned = LayoutFault("requests are cut", "sda", "max_sectors_kb is 128; planned is 1024", "", "", planned="1024")
     alone = LayoutFault("requests are cut", "sda", "max_sectors_kb is 128", "", "")
     checks = [LayoutCheck((alone,), (), ()), LayoutCheck((planned,), (), ())]
     assert join_checks(checks).faults == join_checks(checks[::-1]).faults == (planned,)

@@ -33,7 +33,8 @@ STORAGE = ObservedStorage(
 
 
 def make_fault(kind: str, location: str, attribute: str = "", problem: str = "it is wrong") -> LayoutFault:
-    return LayoutFault(kind, location, problem, "time", "repair it", (attribute,) if attribute else ())
+    planned = problem.partition("; planned is ")[2]
+    return LayoutFault(kind, location, problem, "time", "repair it", (attribute,) if attribute else (), planned=planned)
 
 
 def merge(*faults: LayoutFault) -> list[LayoutFault]:
@@ -79,6 +80,43 @@ def test_rule_and_plan_of_one_setting_are_one_fault() -> None:
     (fault,) = merge(plan, rule)
     assert (fault.kind, fault.problem) == ("read-ahead too short", "read_ahead_kb is 128; planned is 8192")
     assert len(merge(plan, make_fault("read-ahead too short", "md0", "read_ahead_kb"))) == 2
+
+
+def test_remedy_sets_the_planned_value() -> None:
+    rule = replace(make_fault("read-ahead too short", "dm-9", "read_ahead_kb", "it is 16"), remedy="echo 3072")
+    plan = make_fault("not as planned", "dm-9", "read_ahead_kb", "read_ahead_kb is 16; planned is 4096")
+    (fault,) = merge(rule, replace(plan, remedy="echo 4096"))
+    assert (fault.problem, fault.planned, fault.remedy) == ("it is 16; planned is 4096", "4096", "echo 4096")
+
+
+@pytest.mark.parametrize("remedy", ["echo none", "echo mq-deadline"])
+def test_planned_setting_of_some_parts_is_no_second_fault(remedy: str) -> None:
+    rules = [replace(make_fault("scheduler", name, "scheduler", "it is bfq"), remedy="echo none")
+             for name in ("sda", "sdb", "sdc")]  # fmt: skip
+    plan = replace(make_fault("not as planned", "sdb", "scheduler", "it is bfq; planned is x"), remedy=remedy)
+    (fault,) = merge(*rules, plan)
+    assert (fault.location, fault.problem) == ("sda, sdb, sdc", "it is bfq")
+    assert fault.consequences == (() if remedy == "echo none" else ("sdb: it is bfq; planned is x",))
+
+
+def test_chunk_explains_the_unit_of_the_log() -> None:
+    (fault,) = merge(make_fault("not as planned", "/scratch", "log_unit"), make_fault("not as planned", "md0", "unit"))
+    assert (fault.location, fault.consequences) == ("md0", ("/scratch: it is wrong",))
+
+
+def test_few_paths_explain_the_one_adapter() -> None:
+    faults = make_fault("one adapter for all paths", "dm-0"), make_fault("fewer paths than others", "dm-0")
+    (fault,) = merge(*faults)
+    assert (fault.kind, fault.consequences) == ("fewer paths than others", ("dm-0: it is wrong",))
+
+
+@pytest.mark.parametrize(("kind", "location"), [
+    ("mounted read-only", "md5"), ("file system with errors", "/scratch"), ("file system stopped", "/scratch"),
+])  # fmt: skip
+def test_errors_of_a_file_system_in_the_log_are_one_fault(kind: str, location: str) -> None:
+    log = replace(make_fault("errors in the kernel log", "md5", "kernel errors"), parts=("md5", "/scratch"))
+    (fault,) = merge(log, make_fault(kind, "/scratch"))
+    assert fault.location == location
 
 
 def test_planned_value_of_other_parts_is_a_consequence() -> None:

@@ -47,7 +47,7 @@ def test_planned_settings_of_all_devices_are_one_fault() -> None:
     (fault,) = server.check().faults
     assert fault.kind == "settings lost"
     assert "md0: stripe_cache_size is 256 pages; planned is 8192; read_ahead_kb is 128" in fault.problem
-    assert "; for now: echo 8192 > md/stripe_cache_size; echo 896 > queue/read_ahead_kb; echo mq-" in fault.remedy
+    assert "; for now: echo 8192 > md/stripe_cache_size; echo 4096 > queue/read_ahead_kb; echo mq-" in fault.remedy
 
 
 def test_differences_of_one_target_are_one_fault() -> None:

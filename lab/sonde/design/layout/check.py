@@ -35,6 +35,7 @@ from sonde.design.layout.check_plan import find_plan_faults
 from sonde.design.layout.check_planned_devices import find_device_faults, list_planned_targets
 from sonde.design.layout.check_planned_mounts import list_planned_mount_points, select_mounted_file_systems
 from sonde.design.layout.check_pools import find_pool_faults
+from sonde.design.layout.check_redundancy import list_unknown_queueing
 from sonde.design.layout.check_scrubs import describe_unknown_scrub, list_running_scrubs
 from sonde.design.layout.check_slices import find_slice_faults
 from sonde.design.layout.check_spares import find_spare_faults, list_unknown_spare_groups
@@ -66,7 +67,7 @@ from sonde.model.units import format_bytes, format_count_with_noun
 _FEW_GROUPS, _MANY_GROUPS = 4, 1024
 _SMALL_GROUP = 256 * MIB
 _STRIPED = ("xfs", "ext4", "ldiskfs")
-_LISTS_OF_UNKNOWN = (list_unknown_spare_groups, list_running_scrubs, list_unknown_states)
+_LISTS_OF_UNKNOWN = (list_unknown_spare_groups, list_running_scrubs, list_unknown_states, list_unknown_queueing)
 
 
 def check_layout(

@@ -8,10 +8,14 @@ from collections.abc import Iterator, Sequence
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.check_member_sizes import find_size_faults, is_striped
-from sonde.design.layout.check_redundancy import find_path_faults, find_redundancy_faults
+from sonde.design.layout.check_redundancy import (
+    find_path_faults,
+    find_redundancy_faults,
+    has_failover_server,
+)
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.geometry import CSM_SEGMENTS, MIB, compute_slice_alignment
-from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem, ObservedPath, ObservedStorage
+from sonde.design.layout.live.observations import ObservedDisk, ObservedPath, ObservedStorage
 from sonde.model.units import format_bytes, format_count_with_noun
 
 # Active paths may differ by this fraction of the larger count; the two of the published listing differ by 0.5 %.
@@ -29,12 +33,6 @@ _BAD_CHECKS = ("faulty", "shaky", "delayed", "i/o timeout", "undef")
 _MOST_AHEAD_KIB = 256 * 1024
 
 
-def _has_failover_server(target: ObservedFileSystem) -> bool:
-    """Whether the label of a target names a second server: all of them, or only the others of its first server."""
-    servers = target.facts.get("failover", "").replace(":", " ").split()
-    return len(servers) > ("no_primnode" in target.facts.get("flags", ""))
-
-
 def find_disk_faults(
     observed_storage: ObservedStorage, disk: ObservedDisk, *, is_used: bool = True
 ) -> Iterator[LayoutFault | CheckedItem]:
@@ -47,7 +45,7 @@ def find_disk_faults(
     if disk.level in ("raid4", "raid5", "raid6"):
         yield from _check_parity_settings(disk)
     if disk.paths:
-        can_fail_over = any(map(_has_failover_server, observed_storage.file_systems))
+        can_fail_over = any(map(has_failover_server, observed_storage.file_systems))
         adapters = {path.adapter for each in observed_storage.disks.values() for path in each.paths if path.adapter}
         yield from find_path_faults(disk, adapters, can_fail_over=can_fail_over)
         yield from _check_paths(disk)

@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 
-from sonde.design.checked_items import CheckedItem
+from sonde.design.checked_items import CheckedItem, join_first_names
 from sonde.design.layout.check_scrubs import CHECK_ACTIONS
 from sonde.design.layout.check_write_journals import lacks_journal, list_failed_journals
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.md_output import REDUNDANT_LEVELS, WAITING_RESYNC
-from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage
+from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem, ObservedStorage
 from sonde.model.units import format_bytes
 
 _TOLERATED_FAILURES = {"raid0": 0, "linear": 0, "raid4": 1, "raid5": 1, "raid6": 2}
@@ -269,6 +269,18 @@ def find_path_faults(
             "the array is not told to change controllers: after a failover requests fail or are slow",
             'hardware_handler "1 alua" in multipath.conf', ("handler",),
         )  # fmt: skip
+    policy = disk.settings.get("policy", "")
+    if policy.startswith("round-robin") and len(disk.paths) > 1:
+        yield LayoutFault(
+            "multipath policy", disk.name, f"paths are chosen by {policy}",
+            "a slow path gets as many requests as a fast one, and all wait for it",
+            'path_selector "service-time 0" in multipath.conf', ("policy",),
+        )  # fmt: skip
+    yield from _check_queueing(disk, can_fail_over=can_fail_over)
+
+
+def _check_queueing(disk: ObservedDisk, *, can_fail_over: bool) -> Iterator[LayoutFault]:
+    """Requests that fail at once, or wait without end, when no path is left."""
     features = disk.settings.get("features")
     # a server of a failover pair must lose its target at once, so that its partner takes it
     if features is not None and "queue_if_no_path" not in features and len(disk.paths) > 1 and not can_fail_over:
@@ -277,19 +289,41 @@ def find_path_faults(
             "the restart of a switch or controller of some seconds is an I/O error for the file system",
             "no_path_retry 30 in multipath.conf", ("features",),
         )  # fmt: skip
-    features = features or ""
-    policy = disk.settings.get("policy", "")
-    if policy.startswith("round-robin") and len(disk.paths) > 1:
+    is_endless = "queue_if_no_path" in (features or "") and "pg_init_retries" not in (features or "")
+    if can_fail_over and _queues_for_ever(disk):
         yield LayoutFault(
-            "multipath policy", disk.name, f"paths are chosen by {policy}",
-            "a slow path gets as many requests as a fast one, and all wait for it",
-            'path_selector "service-time 0" in multipath.conf', ("policy",),
+            "queue without end", disk.name, "requests wait without end when all paths are lost (no_path_retry queue)",
+            "the target hangs instead of failing: its partner takes it over only after this server is switched off",
+            "no_path_retry fail, or a few retries, in multipath.conf, then multipathd reconfigure",
+            ("queueing", "features"),
         )  # fmt: skip
-    if "queue_if_no_path" in features and "pg_init_retries" not in features and len(disk.paths) == 1:
+    elif is_endless and len(disk.paths) == 1 and disk.settings.get("queueing", "on") in ("on", "-"):
         yield LayoutFault(
             "multipath policy", disk.name, "requests wait without end when its only path is lost",
             "processes hang until the path returns", "no_path_retry with a number in multipath.conf", ("features",),
         )  # fmt: skip
+
+
+def _queues_for_ever(disk: ObservedDisk) -> bool:
+    """Whether a map queues without a limit. multipath -ll shows the same features while a limit counts."""
+    queueing, features = disk.settings.get("queueing"), disk.settings.get("features", "")
+    return queueing == "on" or (queueing == "-" and "queue_if_no_path" in features)
+
+
+def list_unknown_queueing(observed_storage: ObservedStorage) -> list[str]:
+    """The maps of a server with failover partners of which no output shows how long they queue."""
+    disks = [disk for disk in observed_storage.disks.values() if "queueing" not in disk.settings]
+    names = [disk.settings.get("name") or disk.name for disk in disks
+             if "queue_if_no_path" in disk.settings.get("features", "")]  # fmt: skip
+    if not names or not any(map(has_failover_server, observed_storage.file_systems)):
+        return []
+    return [f"how long {join_first_names(names)} queue without a path: multipathd show maps status prints it"]
+
+
+def has_failover_server(target: ObservedFileSystem) -> bool:
+    """Whether the label of a target names a second server: all of them, or only the others of its first server."""
+    servers = target.facts.get("failover", "").replace(":", " ").split()
+    return len(servers) > ("no_primnode" in target.facts.get("flags", ""))
 
 
 def _check_adapters(disk: ObservedDisk, adapter_names: AbstractSet[str]) -> Iterator[LayoutFault | CheckedItem]:

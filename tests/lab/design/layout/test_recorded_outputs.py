@@ -61,6 +61,7 @@ def test_incomplete_output_is_one_sentence(form: str) -> None:
         "parts": "part 1 lots", "sfdisk --json": '{"partitiontable": {"partitions": [{}]}}',
         "findmnt": "TARGET SOURCE FSTYPE OPTIONS\n", "zpool list": "NAME SIZE ALLOC FREE\n",
         "/proc/mdstat": "Personalities : [raid1]\nunused devices: <none>\n", "multipath -ll": "mpatha dm-3 \n",
+        "multipathd show maps status": "name failback queueing paths dm-st write_prot\n",
         "parted": "Number  Start  End  Size\n", "sgdisk --print": "Number  Start (sector)    End (sector)\n",
         "lsblk": "NAME MAJ:MIN RM SIZE RO TYPE\n", "lvs": "LV VG Attr LSize\n", "blkid": '/dev/x UUID="7"\n',
         'grep -H "" /sys/block/*/queue/*': "/sys/block/sda/queue\n", "lctl get_param, lctl dl": "osc.x.y=\n",

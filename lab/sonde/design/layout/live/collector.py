@@ -39,6 +39,7 @@ part lvmconfig --typeconfig full devices/filter devices/global_filter
 [ ! -r /etc/lvm/devices/system.devices ] || part cat /etc/lvm/devices/system.devices
 part dmsetup table
 part multipath -ll
+part multipathd show maps status
 for disk in /sys/block/*; do
     case ${disk##*/} in loop* | ram* | zram* | sr* | fd*) continue ;; esac
     files=

@@ -74,6 +74,7 @@ FORMS: Mapping[str, tuple[str, Reader]] = {
     "lvmconfig devices/filter": (lvm_output.FILTER_FORM, lvm_output.read_lvm_filters),
     "dmsetup table": (lvm_output.DMSETUP_FORM, lvm_output.read_dmsetup_table),
     "/etc/fstab": (device_output.FSTAB_FORM, device_output.read_fstab),
+    "multipathd show maps status": (text_output.MAPS_STATUS_FORM, text_output.read_multipath_status),
     "multipath -ll": (r"^(?:\w+: )?\S+ (\(\S+\) )?dm-\d+ ", text_output.read_multipath_list),
     "parted": (r"^Number\s+Start\s+End\s+Size", partition_output.read_parted_print),
     "sgdisk --print": (r"^Number\s+Start \(sector\)", partition_output.read_sgdisk_print),
@@ -119,7 +120,8 @@ _EMPTY_FORMS: Mapping[str, str] = {
     "lvs": _EMPTY_REPORT, "pvs": _EMPTY_REPORT, "": "",
     "cat /etc/fstab": r"(?:#.*(?:\n|$)|\n)*", "smartctl -H": _SMARTCTL_HEADER_TEXT,
     "smartctl -A": _SMARTCTL_HEADER_TEXT, "smartctl -a": _SMARTCTL_HEADER_TEXT,
-    "cat /proc/swaps": r"Filename.*", "storcli": r"(?:.*\n)*Description = No Controller found.*",
+    "multipathd": r"name .*", "cat /proc/swaps": r"Filename.*",
+    "storcli": r"(?:.*\n)*Description = No Controller found.*",
     "perccli": r"(?:.*\n)*Description = No Controller found.*",
     "systemctl": r"(?:System has not been booted|Failed to connect)(?:.*(?:\n|$))*",
     "dmesg": r"dmesg: read kernel buffer failed.*",
@@ -128,7 +130,7 @@ _EMPTY_FORMS: Mapping[str, str] = {
 # Commands that print nothing where all is well.
 _SILENT_COMMANDS = ("dmesg", "systemctl list-units")
 # Tables of the kernel: one without an entry, or with the head alone, is an answer.
-_COMPLETE_TABLES = ("cat /proc/swaps", "cat /proc/mdstat", "dmsetup table", "lctl dl")
+_COMPLETE_TABLES = ("cat /proc/swaps", "cat /proc/mdstat", "dmsetup table", "lctl dl", "multipathd")
 # Drives of SAS have no such limit: smartctl prints no more than that it could open them.
 _NO_SCTERC_PATTERN = re.compile(
     _SMARTCTL_HEADER_TEXT + r"(?:\s+SCSI device successfully opened)?(?:\s+Use 'smartctl -a' .* information)?"

@@ -16,6 +16,10 @@ from sonde.model.errors import UserError
 _POWERS = {"": 0, "B": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
 _KINDS = {"disk": "disk", "part": "part", "lvm": "lvm", "mpath": "multipath", "loop": "loop"}
 
+# The form of multipathd show maps status, and the least number of cells of its rows.
+MAPS_STATUS_FORM = r"^name +failback +queueing +paths\b"
+_MIN_STATUS_CELLS = 6
+
 
 def parse_rounded_size(size_text: object) -> int | None:
     """A size as lsblk and lvs print it for people, rounded: 1.8T, <7.28t, 512M. None for other texts."""
@@ -112,6 +116,21 @@ def read_multipath_list(output_text: str, output_origin: str) -> ObservedStorage
         disks[head[3]] = ObservedDisk(head[3], "multipath", paths=tuple(paths), settings=settings, origin=output_origin)
     if not disks:
         raise UserError(f"{output_origin} names no map; it should be what multipath -ll prints.")
+    return ObservedStorage(disks=disks)
+
+
+def read_multipath_status(output_text: str, output_origin: str) -> ObservedStorage:
+    """Parses multipathd show maps status: how long each map queues requests after its last path has failed."""
+    disks = {}
+    for line in output_text.splitlines():
+        cells = line.split()
+        if len(cells) < _MIN_STATUS_CELLS or not cells[-3].isdigit():
+            continue
+        queueing = f"{cells[-5]} {cells[-4]}" if cells[-4] in ("chk", "sec") else cells[-4]
+        settings = {"name": cells[0], "queueing": queueing}
+        disks[cells[0]] = ObservedDisk(cells[0], "multipath", settings=settings, origin=output_origin)
+    if not disks:
+        raise UserError(f"{output_origin} names no map; it should be what multipathd show maps status prints.")
     return ObservedStorage(disks=disks)
 
 

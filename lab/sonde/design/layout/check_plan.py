@@ -9,17 +9,17 @@ from dataclasses import dataclass
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.check_planned_controllers import find_planned_controller_faults
+from sonde.design.layout.check_planned_xlv import find_xlv_member_faults
 from sonde.design.layout.commands import list_device_settings, list_mount_options
-from sonde.design.layout.cray_x1_notation import shorten_device_name
-from sonde.design.layout.faults import LayoutFault
+from sonde.design.layout.faults import MAKE_AS_PLANNED, LayoutFault
 from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem, ObservedStorage
 from sonde.design.layout.observe_written import list_disks_below
 from sonde.design.layout.planned_roles import split_by_role
+from sonde.design.layout.xfs import AllocationGroups
 from sonde.model.system.storage import Drive
 from sonde.model.units import format_bytes
 
-_REMEDY = "save the data, then make it with the script of sonde layout plan, or correct the system file"
 # A device may be larger than planned by this fraction: the plan reserves more than md and LVM use.
 _SIZE_SHARE = 0.02
 # Names of schedulers before Linux 5.0.
@@ -58,7 +58,7 @@ def find_plan_faults(
             yield LayoutFault(
                 "not as planned", file_system.location,
                 f"it is {file_system.kind}; planned is {planned_layout.table.kind}",
-                "other rules apply to it", _REMEDY,
+                "other rules apply to it", MAKE_AS_PLANNED,
             )  # fmt: skip
             continue
         if file_system.kind != "lustre":  # the stripe of its files is that of no device
@@ -70,14 +70,14 @@ def find_plan_faults(
         if realtime not in ("", "none"):
             yield LayoutFault(
                 "not as planned", file_system.location, f"it has a realtime device, {realtime}; the plan has none",
-                "files on it have another rate, and the file system is lost with that device", _REMEDY,
+                "files on it have another rate, and the file system is lost with that device", MAKE_AS_PLANNED,
             )  # fmt: skip
         yield from _check_mount_options(file_system, planned_layout)
     for part, part_plan in split_by_role(observed_storage, planned_layout):
         yield from _check_settings(part, part_plan)
         yield from _check_drives(part, part_plan)
         yield from _check_volume_members(part, part_plan)
-    yield from _check_xlv_members(observed_storage, planned_layout)
+    yield from find_xlv_member_faults(observed_storage, planned_layout)
     yield from find_planned_controller_faults(observed_storage, planned_layout)
 
 
@@ -98,27 +98,43 @@ def _check_numbers(
         if observed is None or planned is None:
             continue
         yield CheckedItem(f"the planned {name}", file_system.location)
-        if observed != planned:
+        if observed != planned and not (groups is not None and name == "agcount" and _follows_count(
+                file_system, groups, planned_layout.capacity)):  # fmt: skip
             texts = (format_bytes(observed), format_bytes(planned)) if size else (f"{observed:,}", f"{planned:,}")
             yield LayoutFault(
-                "not as planned", file_system.location, f"{name} is {texts[0]}; planned is {texts[1]}", cost, _REMEDY,
-                (name,), planned=texts[1],
+                "not as planned", file_system.location, f"{name} is {texts[0]}; planned is {texts[1]}", cost,
+                MAKE_AS_PLANNED, (name,), planned=texts[1],
             )  # fmt: skip
     if file_system.size_bytes is not None and planned_layout.capacity is not None:
         yield CheckedItem("the planned capacity", file_system.location)
     if (
         file_system.size_bytes is not None
         and planned_layout.capacity is not None
-        and abs(file_system.size_bytes - planned_layout.capacity) > _SIZE_SHARE * planned_layout.capacity
+        and not _is_as_large(file_system.size_bytes, planned_layout.capacity)
     ):
         yield LayoutFault(
             "not as planned", file_system.location,
             f"it has {format_bytes(file_system.size_bytes)}; planned are {format_bytes(planned_layout.capacity)}",
             "it is on a smaller device, or part of the device is unused"
             if file_system.size_bytes < planned_layout.capacity
-            else "it is on another device than planned, which is larger", _REMEDY, ("capacity",),
+            else "it is on another device than planned, which is larger", MAKE_AS_PLANNED, ("capacity",),
             planned=format_bytes(planned_layout.capacity),
         )  # fmt: skip
+
+
+def _follows_count(
+    file_system: ObservedFileSystem, planned_groups: AllocationGroups, planned_capacity: int | None
+) -> bool:
+    """Whether the number of groups follows from their planned size, on a device about as large as planned: the script
+    gives mkfs.xfs the size of a group alone, and drives of 1 TB have some sectors more."""
+    if not file_system.blocks or not file_system.size_bytes or file_system.group_blocks != planned_groups.size:
+        return False
+    count = -(-file_system.blocks // planned_groups.size)
+    return file_system.group_count == count and _is_as_large(file_system.size_bytes, planned_capacity)
+
+
+def _is_as_large(size_bytes: int, planned_capacity: int | None) -> bool:
+    return planned_capacity is None or abs(size_bytes - planned_capacity) <= _SIZE_SHARE * planned_capacity
 
 
 def _check_log_against_plan(
@@ -135,7 +151,7 @@ def _check_log_against_plan(
             "not as planned", file_system.location,
             f"its log has {format_bytes(file_system.log)}; planned are {format_bytes(planned_layout.log_size)}",
             "it limits creates and writes more than planned" if file_system.log < planned_layout.log_size
-            else "it takes more space, and recovery after a crash takes longer", _REMEDY, ("log",),
+            else "it takes more space, and recovery after a crash takes longer", MAKE_AS_PLANNED, ("log",),
             planned=format_bytes(planned_layout.log_size),
         )  # fmt: skip
     if file_system.log_device is not None:
@@ -147,7 +163,7 @@ def _check_log_against_plan(
             "not as planned", file_system.location,
             f"its log is {position}; planned is {'outside' if planned_layout.log is not None else 'inside'}",
             "the mount needs the other disk, and the file system is lost with it" if external
-            else "commits and data share drives", _REMEDY,
+            else "commits and data share drives", MAKE_AS_PLANNED,
         )  # fmt: skip
 
 
@@ -320,32 +336,6 @@ def _compare_drive(
         yield "physical sector", "physical_block_size", physical, str(sector), cost
 
 
-def _check_xlv_members(
-    observed_storage: ObservedStorage, planned_layout: FileSystemLayout
-) -> Iterator[LayoutFault | CheckedItem]:
-    """The slices of a volume of XLV: those of its data, and those of its log."""
-    data = [member for device in planned_layout.devices for member in device.members] if planned_layout.devices else []
-    for is_striped, devices in ((True, data), (False, [planned_layout.log] if planned_layout.log is not None else [])):
-        planned = [shorten_device_name(device) for device in devices]
-        for disk in observed_storage.disks.values():
-            if disk.kind != "xlv" or (disk.level == "raid0") != is_striped or not planned:
-                continue
-            names = [member.rsplit("/", 1)[-1] for member in disk.members]
-            absent = [name for name in planned if name not in names]
-            if is_striped and len(absent) == len(planned):
-                continue  # the volume of another file system, or the plan has other names
-            yield CheckedItem("the planned physical volumes", disk.name)
-            odd = [name for name in names if name not in planned]
-            if odd:
-                planned_text = f"; planned {'is' if len(absent) == 1 else 'are'} {', '.join(absent)}" if absent else ""
-                yield LayoutFault(
-                    "not as planned", disk.name,
-                    f"{', '.join(odd)} {'are no members' if len(odd) > 1 else 'is no member'} of it in the plan"
-                    f"{planned_text}",
-                    "the volume lies on another LUN than planned, with other rates and failures", _REMEDY,
-                )  # fmt: skip
-
-
 def _check_volume_members(
     observed_storage: ObservedStorage, planned_layout: FileSystemLayout
 ) -> Iterator[LayoutFault | CheckedItem]:
@@ -364,20 +354,21 @@ def _check_volume_members(
             counts_text = " or ".join(map(str, sorted(member_counts)))
             yield LayoutFault(
                 "not as planned", disk.name, f"it has {count} members; planned are {counts_text}",
-                "other capacity and bandwidth", _REMEDY, ("members",), planned=counts_text,
+                "other capacity and bandwidth", MAKE_AS_PLANNED, ("members",), planned=counts_text,
             )  # fmt: skip
         if disk.kind == "md" and disk.geometry and disk.level != "raid0" and planned and disk.geometry not in planned:
             yield LayoutFault(
                 "not as planned", disk.name, f"it is {disk.geometry}; planned is {', '.join(sorted(planned))}",
-                "another stripe, and other drives may fail", _REMEDY, ("geometry",), planned=", ".join(sorted(planned)),
+                "another stripe, and other drives may fail", MAKE_AS_PLANNED, ("geometry",),
+                planned=", ".join(sorted(planned)),
             )  # fmt: skip
         if disk.kind == "md" and disk.unit and disk.level != "raid0" and units and disk.unit not in units:
             yield LayoutFault(
                 "not as planned", disk.name,
                 f"one member holds {format_bytes(disk.unit)} before the next (chunk); planned is"
                 f" {', '.join(map(format_bytes, sorted(units)))}",
-                "another stripe than planned: requests and alignment of the plan do not fit it", _REMEDY, ("unit",),
-                planned=", ".join(map(format_bytes, sorted(units))),
+                "another stripe than planned: requests and alignment of the plan do not fit it", MAKE_AS_PLANNED,
+                ("unit",), planned=", ".join(map(format_bytes, sorted(units))),
             )  # fmt: skip
         if disk.kind in ("md", "part") or disk.level == "raid0":
             yield CheckedItem("the planned layout", disk.name)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.check_planned_devices import DEVICE_SUBJECTS
-from sonde.design.layout.faults import LayoutFault
+from sonde.design.layout.faults import MAKE_AS_PLANNED, LayoutFault
 from sonde.design.layout.live.observations import ObservedFileSystem, ObservedStorage
 from sonde.design.layout.observe_written import (
     Observer,
@@ -47,7 +47,6 @@ from sonde.design.layout.observe_written_lustre import (
 )
 from sonde.design.layout.written_attributes import WrittenAttribute
 
-_MAKE_REMEDY = "save the data, then make it with the script of sonde layout plan, or correct the system file"
 _SET_REMEDY = "set it as the script of sonde layout plan does"
 
 
@@ -59,7 +58,7 @@ class AttributeComparison:
     subject: str
     observe: Observer | None = None
     cost: str = ""
-    remedy: str = _MAKE_REMEDY
+    remedy: str = MAKE_AS_PLANNED
     attribute: str = ""  # its name in observations, where peers are compared by it
 
 
@@ -167,7 +166,7 @@ COMPARISONS: Mapping[tuple[str, str], AttributeComparison] = {
     **{("zpool", f"{flag} {name}"): AttributeComparison(f"the planned {name}", observe_pool_properties, cost, remedy,
                                                           name)
        for flag, name, cost, remedy in (
-           ("-o", "ashift", "writes smaller than a sector of the drives, or lost space", _MAKE_REMEDY),
+           ("-o", "ashift", "writes smaller than a sector of the drives, or lost space", MAKE_AS_PLANNED),
            ("-O", "recordsize", "requests to the drives have another size", _SET_REMEDY),
            ("-O", "atime", "every read writes", _SET_REMEDY),
            ("-O", "xattr", "attributes lie in hidden directories, and take further requests", _SET_REMEDY),
@@ -203,9 +202,9 @@ COMPARISONS: Mapping[tuple[str, str], AttributeComparison] = {
     **{("mkfs.lustre", f"--mkfsoptions {option}"): AttributeComparison(
         subject, observe_target_numbers, cost, remedy, attribute)
        for option, subject, attribute, cost, remedy in (
-           ("-b", "the planned block of targets", "block", "metadata take another amount of space", _MAKE_REMEDY),
+           ("-b", "the planned block of targets", "block", "metadata take another amount of space", MAKE_AS_PLANNED),
            ("-E stride", "the planned stride of targets", "unit", "bitmaps of all groups may lie on one drive",
-            _MAKE_REMEDY),
+            MAKE_AS_PLANNED),
            ("-E stripe_width", "the planned stripe width of targets", "width", "allocations do not begin at stripes",
             "unmount it, then tune2fs -E stripe_width= with the planned one in blocks"),
            ("-J size", "the planned journal of targets", "log", "a smaller one limits creates and writes, a larger one"

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from sonde.design.checked_items import CheckedItem
 
+# The remedy of what can only be made anew.
+MAKE_AS_PLANNED = "save the data, then make it with the script of sonde layout plan, or correct the system file"
+
 
 @dataclass(frozen=True)
 class LayoutFault:

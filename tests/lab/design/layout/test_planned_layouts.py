@@ -133,3 +133,18 @@ def test_differences_from_a_plan_are_reported() -> None:
     volume = storage.disks[layout.first_device.id]
     fewer = {**storage.disks, layout.first_device.id: replace(volume, members=(*volume.members, "more"))}
     assert "not as planned" in find_kinds(replace(storage, disks=fewer), layout)
+
+
+@pytest.mark.parametrize(("blocks", "groups", "kinds"), [
+    (1 << 16, 1, set()), (0, 1, {"not as planned"}), (0, 0, set())])  # fmt: skip
+def test_last_group_of_a_slightly_larger_device_is_fine(blocks: int, groups: int, kinds: set[str]) -> None:
+    layout = plan_layout(read_system(find_system_file("laptop-md"))).get_layout("bulk")
+    storage = as_made(layout)
+    (file_system,) = storage.file_systems
+    assert file_system.group_count is not None
+    assert file_system.group_blocks is not None
+    total = file_system.group_count * file_system.group_blocks + blocks
+    larger = replace(file_system, blocks=total, group_count=file_system.group_count + groups)
+    array = replace(storage.disks["md5"], size=4096 * total)
+    changed = replace(storage, file_systems=(larger,), disks={**storage.disks, "md5": array})
+    assert find_kinds(changed, layout) == kinds

@@ -87,7 +87,7 @@ RULES: Sequence[AttributeRule] = (
         "save the data, then make it again with mke2fs -I 256",
     ),
     AttributeRule(
-        "ext4", "error_count", r"[1-9]\d*", "file system with errors", "its superblock counts {value} errors",
+        "ext4", "error_count", r"[1-9]\d*", "file system with errors", "the error count of its superblock is {value}",
         "parts of it are wrong: it may become read-only or lose files", "unmount it, and run e2fsck",
     ),
     # ---- ZFS

@@ -35,7 +35,7 @@ def join_checks(checks: Sequence[LayoutCheck]) -> LayoutCheck:
     faults: dict[tuple[str, str, str], LayoutFault] = {}
     for fault in (fault for check in checks for fault in check.faults):
         key = (fault.kind, fault.location, fault.observation)
-        if key not in faults or _count_facts(fault) > _count_facts(faults[key]):
+        if key not in faults or fault.fact_count > faults[key].fact_count:
             faults[key] = fault
     explained = {text for fault in faults.values() for text in fault.consequences}
     unknown = [text for text in checks[0].unknown if all(text in check.unknown for check in checks)]
@@ -47,8 +47,3 @@ def join_checks(checks: Sequence[LayoutCheck]) -> LayoutCheck:
         tuple(items),
         tuple(not_compared),
     )
-
-
-def _count_facts(fault: LayoutFault) -> tuple[int, int]:
-    """How much a fault says: its consequences, then the planned value in its sentence."""
-    return len(fault.consequences), len(fault.problem)

@@ -80,7 +80,7 @@ def check_hosts(
     own_faults = correct_map_names(storage_by_host, own_faults, written)
     # a fault that a host explains by one of its devices is missing there; another host may add planned values
     results = [*(max(faults,
-    key=_count_explanations) for faults in versions.values() if len(faults) == len(storage_by_host)),
+    key=lambda fault: fault.fact_count) for faults in versions.values() if len(faults) == len(storage_by_host)),
                *explain_shared_arrays(arrays, join_faults_of_shared_drives(
                    storage_by_host, list(_join_hosts(own_faults)))), *results]  # fmt: skip
     differences, items = split_faults_and_comparisons(
@@ -121,10 +121,6 @@ def _join_hosts(faults: Sequence[LayoutFault]) -> Iterator[LayoutFault]:
         parts = tuple(part for fault in group for part in (fault.parts or (fault.location,)))
         location = "; ".join(fault.location for fault in group)
         yield replace(group[0], location=location, parts=parts) if len(group) > 1 else group[0]
-
-
-def _count_explanations(fault: LayoutFault) -> tuple[int, int]:
-    return len(fault.consequences), len(fault.problem)
 
 
 def _find_shared_faults(

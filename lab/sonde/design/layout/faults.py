@@ -36,6 +36,11 @@ class LayoutFault:
         text = self.problem.removesuffix(self.planned) if self.planned else self.problem
         return text.removesuffix("; planned is ").removesuffix("; planned are ")
 
+    @property
+    def fact_count(self) -> tuple[int, bool]:
+        """How much it reports next to the problem: its consequences, then the planned value."""
+        return len(self.consequences), bool(self.planned)
+
     def covers(self, part_name: str, attribute_name: str) -> bool:
         """Whether the fault is about an attribute of a part."""
         return attribute_name in self.attributes and part_name in (self.parts or (self.location,))

@@ -44,7 +44,7 @@ def test_volume_on_one_path_explains_the_path_that_its_map_lacks() -> None:
     assert "of vg0 lies on one path of lun0, not on the map, so it has no failover" in fault.problem
     assert "global_filter" in fault.remedy
     assert "/dev/mapper/lun0" in fault.remedy
-    assert fault.consequences == ("dm-10: lun0 has 2 paths; others have 3",)
+    assert fault.consequences == ("dm-10: lun0 has 2 paths; others have 3; none of its own leads through host4",)
 
 
 @pytest.mark.parametrize("path", ["sdxb", "sdyb"])

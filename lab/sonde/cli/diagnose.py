@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from sonde.charts.study import write_study_page
+from sonde.cli.diagnose_checks import check_start_options, check_start_state, require_distinct_names, require_other_file
 from sonde.cli.diagnose_output import (
     add_evidence,
     find_run_folder,
@@ -17,14 +18,13 @@ from sonde.cli.diagnose_output import (
     print_evidence_for_hypothesis,
     print_next_experiment,
     print_second_cause_search,
+    write_experiment_plan,
 )
 from sonde.cli.options import VerbGroup, add_archive_option, add_existing_archive_option, add_json_option
 from sonde.diagnose.diagnosis import DiagnosisStopRule
 from sonde.diagnose.diagnosis_page import build_diagnosis_page
-from sonde.diagnose.diagnosis_session import DiagnosisSession
 from sonde.diagnose.diagnosis_state import (
     DiagnosisState,
-    check_planted_truth,
     check_suspects,
     make_truth,
     parse_complaint,
@@ -35,7 +35,6 @@ from sonde.diagnose.library import find_diagnosis_experiment, list_causes, list_
 from sonde.diagnose.stated_results import parse_stated_result
 from sonde.diagnose.vendor_bundle import build_vendor_bundle
 from sonde.model.bundled_files import find_system_file
-from sonde.model.confined_files import write_file
 from sonde.model.errors import EXIT_OK, MachineError, UserError
 from sonde.store.archive import Archive
 from sonde.terminal.screen import get_messages_console, get_results_console, print_json
@@ -110,12 +109,8 @@ def start_command(
     """
     if state_file.exists():
         raise UserError(f"{state_file} exists; name another file, or continue with `sonde diagnose next {state_file}`.")
-    if (faults or cause) and not on_model:
-        raise UserError("--fault and --cause belong to --on-model: they are what is planted in the simulated machine.")
-    if bool(system) == bool(directory):
-        raise UserError("Give either --system with the machine's system file, or --directory for a local file system.")
-    if directory and (mount or targets or suspects):
-        raise UserError("--mount, --targets and --suspect are about a system file; leave them out with --directory.")
+    check_start_options(system, directory or "", bool(mount or targets or suspects), on_model, faults, cause)
+    require_distinct_names(complaint)
     truth = make_truth(faults, cause, 0.5, seed) if on_model else None
     path = find_system_file(system) if system else ""
     stored_name = system if system != path else str(Path(path).absolute()) if path else ""
@@ -129,7 +124,7 @@ def start_command(
         truth=truth,
         directory=directory or "",
     )
-    check_planted_truth(DiagnosisSession.read_machine(state), state)
+    check_start_state(state)
     write_diagnosis_state(state_file, state)
     get_messages_console().print(
         f"Begun: {state_file}. Next: sonde diagnose {'run' if on_model else 'next'} {state_file}"
@@ -189,16 +184,13 @@ def next_command(state_file: Path, plan_file: Path | None, archive: Archive, as_
       sonde diagnose next case.json
       sonde diagnose next case.json --plan next.json
     """
-    session = open_session_with_progress(read_diagnosis_state(state_file), archive)
+    state = read_diagnosis_state(state_file)
+    if plan_file is not None:
+        require_other_file(plan_file, state_file, "--plan")
+    session = open_session_with_progress(state, archive)
     choice = session.choose_next(DiagnosisStopRule())
     if plan_file is not None:
-        if choice.experiment is None:
-            raise UserError(f"No experiment follows: {choice.reason}.")
-        scaled_experiment = session.model.find_experiment(choice.experiment)
-        if scaled_experiment.description.is_contrast:
-            how = scaled_experiment.description.how
-            raise UserError(f"The experiment {scaled_experiment.id} has no plan: a person does it. {how}.")
-        write_file(plan_file, scaled_experiment.make_plan(session.mount_path).to_json())
+        write_experiment_plan(session, choice, plan_file)
     if as_json:
         print_json(choice.to_json())
     else:
@@ -239,6 +231,7 @@ def answer_command(
     description = find_diagnosis_experiment(experiment)
     if bool(changes) == bool(run_name):
         raise UserError("Give either changes as PHASE=-40%, or --run with --reference.")
+    require_distinct_names(changes)
     session = open_session_with_progress(state, archive)
     if run_name:
         if not references:
@@ -333,6 +326,7 @@ def confirm_fix_command(state_file: Path, changes: tuple[str, ...], archive: Arc
       sonde diagnose confirm practice.json
       sonde diagnose confirm case.json write=-2% read=+1%
     """
+    require_distinct_names(changes)
     session = open_session_with_progress(read_diagnosis_state(state_file), archive)
     confirmation = session.confirm_fix(changes)
     write_diagnosis_state(state_file, session.state)
@@ -355,7 +349,9 @@ def report_command(state_file: Path, out: Path, archive: Archive) -> int:
       sonde diagnose report case.json --out case.html
       sonde diagnose report case.json --out /tmp/case.html --archive /project/archive
     """
-    session = open_session_with_progress(read_diagnosis_state(state_file), archive)
+    state = read_diagnosis_state(state_file)
+    require_other_file(out, state_file, "--out")
+    session = open_session_with_progress(state, archive)
     get_results_console().print(str(write_study_page(build_diagnosis_page(session), out)), soft_wrap=True, markup=False)
     return EXIT_OK
 
@@ -374,7 +370,9 @@ def bundle_command(state_file: Path, out: Path, archive: Archive) -> int:
       sonde diagnose bundle case.json --out case.tar.gz
       sonde diagnose bundle case.json --out case.tar.gz --archive /project/archive
     """
-    session = open_session_with_progress(read_diagnosis_state(state_file), archive)
+    state = read_diagnosis_state(state_file)
+    require_other_file(out, state_file, "--out")
+    session = open_session_with_progress(state, archive)
     try:
         names = build_vendor_bundle(session, archive, out)
     except OSError as error:

@@ -21,7 +21,8 @@ from sonde.diagnose.diagnosis_text import (
     format_duration,
     format_probability,
 )
-from sonde.model.errors import EXIT_OK, UserError
+from sonde.model.confined_files import write_file
+from sonde.model.errors import EXIT_OK, MachineError, UserError
 from sonde.model.run import read_recorded_run_folder
 from sonde.model.units import format_count_with_noun
 from sonde.store.archive import Archive
@@ -177,6 +178,20 @@ def print_next_experiment(session: DiagnosisSession, choice: NextChoice, state_f
     for item in choice.values[:_MAX_LISTED_HYPOTHESES]:
         table.add_row(item.experiment, f"{item.bits:.2f}", format_duration(item.cost_s))
     out.print(table)
+
+
+def write_experiment_plan(session: DiagnosisSession, choice: NextChoice, plan_file: Path) -> None:
+    """Writes the plan of the next experiment. Raises UserError if it has none, or MachineError."""
+    if choice.experiment is None:
+        raise UserError(f"No experiment follows: {choice.reason}.")
+    scaled_experiment = session.model.find_experiment(choice.experiment)
+    if scaled_experiment.description.is_contrast:
+        how = scaled_experiment.description.how
+        raise UserError(f"The experiment {scaled_experiment.id} has no plan: a person does it. {how}.")
+    try:
+        write_file(plan_file, scaled_experiment.make_plan(session.mount_path).to_json())
+    except OSError as error:
+        raise MachineError(f"{plan_file} cannot be written: {error.strerror}.") from None
 
 
 def print_evidence_for_hypothesis(session: DiagnosisSession, hypothesis_name: str, as_json: bool) -> int:

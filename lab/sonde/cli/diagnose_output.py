@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sonde.cli.run_selection import open_catalog_with_progress, open_progress_bar
 from sonde.diagnose.description import CauseFile, DiagnosisExperiment
+from sonde.diagnose.diagnosis import DiagnosisStopRule
 from sonde.diagnose.diagnosis_session import DiagnosisSession, NextChoice
 from sonde.diagnose.diagnosis_state import DiagnosisState
 from sonde.diagnose.diagnosis_text import (
@@ -89,11 +90,16 @@ def open_session_with_progress(state: DiagnosisState, archive: Archive) -> Diagn
 
 
 def print_diagnosis_state(session: DiagnosisSession, as_json: bool) -> int:
-    """Prints the answer, or its document."""
+    """Prints the answer with the experiment that follows, or its document."""
+    choice = session.choose_next(DiagnosisStopRule())  # also decides whether the answer is final
     if as_json:
-        print_json(session.to_json())
-    else:
-        print_diagnosis_answer(session)
+        print_json(session.to_json() | {"next": choice.experiment})
+        return EXIT_OK
+    print_diagnosis_answer(session)
+    if choice.experiment is not None:
+        title = session.model.find_experiment(choice.experiment).description.title
+        text = f"Next: {title} ({choice.experiment}), for a cost of {format_duration(choice.values[0].cost_s)}."
+        get_results_console().print(text, soft_wrap=True, markup=False)
     return EXIT_OK
 
 
@@ -197,17 +203,16 @@ def write_experiment_plan(session: DiagnosisSession, choice: NextChoice, plan_fi
 def print_evidence_for_hypothesis(session: DiagnosisSession, hypothesis_name: str, as_json: bool) -> int:
     """Prints the evidence for and against one hypothesis."""
     rows = session.list_evidence_for_hypothesis(hypothesis_name)
+    candidate = session.find_candidate(hypothesis_name)
+    experiments = format_count_with_noun(len(session.state.experiment_results), "experiment")
+    sentence = f"{describe_candidate(candidate)}: {format_probability(candidate.probability)} after {experiments}."
     if as_json:
-        print_json({"hypothesis": hypothesis_name, "evidence": [vars(row) | {"comment": row.comment} for row in rows]})
+        evidence = [vars(row) | {"comment": row.comment} for row in rows]
+        document = {"hypothesis": hypothesis_name, "sentence": sentence, "probability": candidate.probability}
+        print_json(document | {"evidence": evidence})
         return EXIT_OK
     out = get_results_console()
-    candidate = session.find_candidate(hypothesis_name)
-    probability = format_probability(candidate.probability)
-    out.print(
-        f"{describe_candidate(candidate)}: {probability} after "
-        f"{format_count_with_noun(len(session.state.results), 'experiment')}.",
-        soft_wrap=True,
-    )
+    out.print(sentence, soft_wrap=True, markup=False)
     table = make_plain_table()
     for column in ("experiment", "measured", "predicted", "evidence"):
         table.add_column(column)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,10 @@ import pytest
 from diagnosis_machine import write_small_system
 
 from sonde.cli.main import main
+from sonde.diagnose.diagnosis import DiagnosisStopRule
+from sonde.diagnose.diagnosis_state import DiagnosisState, write_diagnosis_state
+from sonde.diagnose.library import find_diagnosis_experiment
+from sonde.diagnose.stated_results import parse_stated_result
 
 Diagnose = Callable[..., tuple[int, str, str]]
 
@@ -81,3 +86,48 @@ def test_plan_that_cannot_be_written_is_one_sentence(diagnose: Diagnose, case: P
     code, _, errors = diagnose("next", case.name, "--plan", "/proc/plan.json")
     assert code == 3
     assert errors == "sonde: /proc/plan.json cannot be written: No such file or directory."
+
+
+@pytest.fixture
+def healthy_case(tmp_path: Path) -> Path:
+    """A diagnosis of a healthy machine with as many experiments as are ever done."""
+    state, experiments = (
+        DiagnosisState(directory=str(tmp_path)),
+        ("streamed-file", "device-transfers", "random-requests"),
+    )
+    for number in range(DiagnosisStopRule().max_experiments):
+        experiment = find_diagnosis_experiment(experiments[number % len(experiments)])
+        state = state.with_result(parse_stated_result(experiment, ["write=-3%", "read=+2%"]), "hand")
+    write_diagnosis_state(tmp_path / "case.json", state)
+    return tmp_path / "case.json"
+
+
+def test_final_answer_is_the_same_in_all_outputs(diagnose: Diagnose, healthy_case: Path) -> None:
+    show_text, next_text = diagnose("show", healthy_case.name)[1], diagnose("next", healthy_case.name)[1]
+    document = json.loads(diagnose("show", healthy_case.name, "--json")[1])
+    assert diagnose("report", healthy_case.name, "--out", "case.html")[0] == 0
+    page = (healthy_case.parent / "case.html").read_text(encoding="utf-8")
+    assert show_text == next_text
+    assert "No experiment follows: 12 experiments were done." in document["sentences"]
+    assert (document["status"], document["next"]) == ("several_remain", None)
+    assert document["sentences"][0].startswith("Nothing is wrong in what was tested (")
+    for sentence in document["sentences"]:
+        assert sentence in " ".join(show_text.split())
+        assert sentence.replace("<", "&lt;").replace(">", "&gt;") in page
+
+
+def test_open_answer_ends_with_the_next_experiment(diagnose: Diagnose, case: Path) -> None:
+    last_line = diagnose("show", case.name)[1].splitlines()[-1]
+    assert last_line.startswith("Next: One task writes a file, makes it durable, ")
+    assert last_line.endswith(" (streamed-file), for a cost of 2 min.")
+    assert json.loads(diagnose("show", case.name, "--json")[1])["next"] == "streamed-file"
+
+
+def test_explanation_counts_only_experiments_before_a_fix(diagnose: Diagnose, case: Path) -> None:
+    assert diagnose("answer", case.name, "streamed-file", "write=-2%", "read=-80%")[0] == 0
+    assert diagnose("confirm", case.name, "write=+1%", "read=-2%")[0] == 0
+    explanation = ("show", case.name, "--explain", "no-read-ahead")
+    document = json.loads(diagnose(*explanation, "--json")[1])
+    assert diagnose(*explanation)[1].splitlines()[0] == document["sentence"]
+    assert document["sentence"].endswith("% after 1 experiment.")
+    assert round(100 * document["probability"]) == int(document["sentence"].split(": ")[1].split(" %")[0])

@@ -260,10 +260,21 @@ def _group_by_technology(
         attributes = read_peer_attributes(drive) | (read_peer_attributes(member) if member is not None else {})
         if drive.settings.get("model") and drive.settings.get("rev"):
             attributes[f"firmware of {drive.settings['model'].strip()}"] = drive.settings["rev"].strip()
+        if location:
+            attributes |= _read_rotation_rate(observed_storage, drive)
+        else:
+            attributes.pop("rotation_rate", None)  # another array may be of slower drives
         size = drive.size if not location else None  # drives of other sizes have other purposes
         groups.setdefault((drive.flash, size), {})[name] = attributes
     for peers in groups.values():
         yield PeerGroup(parts_noun, peers, bool(location), location)
+
+
+def _read_rotation_rate(observed_storage: ObservedStorage, drive: ObservedDisk) -> dict[str, str]:
+    """The rotation rate of a drive; smartctl prints that of a map for its paths."""
+    disks = [drive, *(observed_storage.disks[path.name] for path in drive.paths if path.name in observed_storage.disks)]
+    rates = [disk.settings["rotation_rate"] for disk in disks if disk.settings.get("rotation_rate")]
+    return {"rotation_rate": rates[0]} if rates else {}
 
 
 def _make_path_group(observed_storage: ObservedStorage, disk: ObservedDisk) -> PeerGroup:

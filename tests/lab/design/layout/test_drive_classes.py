@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import pytest
 from planted_layout_faults import check_outputs, make_server_outputs
 
+from sonde.design.layout.check import check_layout
 from sonde.design.layout.faults import LayoutFault
+from sonde.design.layout.live.observations import ObservedDisk, ObservedPath, ObservedStorage
 
 SMART = """smartctl 7.4 2023-08-01 r5530 [x86_64-linux-5.14.0] (local build)
 Rotation Rate:        {rate}
@@ -53,3 +56,33 @@ def test_sata_drive_explains_its_slower_link() -> None:
 @pytest.mark.parametrize("rate", ["7200 rpm", "10000 rpm"])
 def test_equal_or_faster_drive_is_sound(rate: str) -> None:
     assert not find_faults(rate)
+
+
+def make_array(name: str, rates: Sequence[str], *, with_maps: bool = False) -> dict[str, ObservedDisk]:
+    """An array of drives of equal size with these rotation rates, each below a map of two paths if `with_maps`."""
+    drives = {f"{name}-{number}": rate for number, rate in enumerate(rates)}
+    disks: dict[str, ObservedDisk] = {}
+    for drive, rate in drives.items():
+        names = (f"{drive}-a", f"{drive}-b") if with_maps else (drive,)
+        disks |= {
+            each: ObservedDisk(each, size=10**13, flash=False, settings={"rotation_rate": rate}) for each in names
+        }
+        if with_maps:
+            paths = tuple(ObservedPath(each, None, True, adapter=each[-1]) for each in names)
+            disks[drive] = ObservedDisk(drive, "multipath", 10**13, paths=paths, flash=False)
+    return disks | {name: ObservedDisk(name, "md", members=tuple(drives), level="raid6", data=len(rates) - 2)}
+
+
+def list_slow_drives(disks: dict[str, ObservedDisk]) -> list[str]:
+    faults = check_layout(ObservedStorage(disks=disks)).faults
+    return [fault.location for fault in faults if "rotation_rate" in fault.attributes]
+
+
+@pytest.mark.parametrize("with_maps", [False, True])
+def test_slower_drive_is_reported_also_below_a_map(*, with_maps: bool) -> None:
+    rates = ["7200 rpm"] * 5 + ["5400 rpm"]
+    assert list_slow_drives(make_array("md0", rates, with_maps=with_maps)) == ["md0-5"]
+
+
+def test_another_array_of_slower_drives_is_sound() -> None:
+    assert not list_slow_drives(make_array("md0", ["7200 rpm"] * 12) | make_array("md1", ["5400 rpm"] * 4))

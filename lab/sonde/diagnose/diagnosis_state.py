@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from sonde.model.confined_files import read_json_file, write_json_file
 from sonde.model.errors import MachineError, UserError, suggest_close_name
 
 _STATE_FORMAT = "sonde-diagnosis/1"
+_MAX_LOG_RATIO = 700.0  # its exponential is still a number
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,28 @@ class DiagnosisResult:
             {(str(phase), str(kind)): float(value) for phase, kind, value in result_document.get("part_scatter", ())},
         )
         return cls(result, str(result_document["origin"]), bool(result_document["confirms"]))
+
+
+def _check_numbers(results: Sequence[DiagnosisResult], noise: NoiseModel) -> None:
+    """Raises ValueError for numbers that no measurement has: a probability must not follow from them."""
+    if not (
+        0 < noise.run_sd < inf and 0 < noise.busy_sd < inf and 0 < noise.part_sd < inf and isfinite(noise.busy_shift)
+    ):
+        raise ValueError("a standard deviation of its noise is not a number above 0")
+    if not 0 < noise.busy_share < 1:
+        raise ValueError("busy_share of its noise is not between 0 and 1")
+    for number, stored in enumerate(results, start=1):
+        result = stored.result
+        changes = [value for run in result.runs for value in run.rates.values()]
+        changes += [value for run in result.runs for parts in run.vectors.values() for value in parts.values()]
+        errors = [result.reference_sd, result.part_sd, result.effect_sd]
+        errors += [*result.scatter.values(), *result.part_scatter.values()]
+        if not result.runs:
+            raise ValueError(f"result {number} has no run")
+        if not all(abs(value) <= _MAX_LOG_RATIO for value in changes):
+            raise ValueError(f"result {number} has a change that is no finite number")
+        if not all(0 <= value < inf for value in errors):
+            raise ValueError(f"result {number} has an error that is no number of at least 0")
 
 
 @dataclass(frozen=True)
@@ -142,6 +166,8 @@ class DiagnosisState:
         stored = document["truth"]
         truth = stored and make_truth(stored["faults"], stored["cause"], stored["strength"], stored["seed"])
         results = tuple(DiagnosisResult.from_json(item) for item in document["results"])
+        noise = NoiseModel(**{name: float(value) for name, value in document["noise"].items()})
+        _check_numbers(results, noise)
         names = {item.id for item in list_diagnosis_experiments()}
         for item in results:
             if item.result.experiment not in names:
@@ -153,7 +179,7 @@ class DiagnosisState:
             complaint={str(name): str(value) for name, value in document["complaint"].items()},
             suspects=check_suspects(document["suspects"]),
             seed=int(document["seed"]),
-            noise=NoiseModel(**{name: float(value) for name, value in document["noise"].items()}),
+            noise=noise,
             truth=truth or None,
             results=results,
             environment=EnvironmentEvidence.from_json(document.get("environment", {})),

@@ -9,6 +9,7 @@ import random
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -128,3 +129,26 @@ def test_unknown_suspect_error_lists_the_valid_suspects() -> None:
 def test_unknown_cause_is_rejected() -> None:
     with pytest.raises(UserError, match='no cause "mount-option"'):
         make_truth([], "mount-option", 0.5, 1)
+
+
+@pytest.mark.parametrize(
+    ("result_changes", "noise_changes", "expected_problem"),
+    [
+        ({"reference_sd": -1.0}, {}, "result 1 has an error"),
+        ({"reference_sd": float("nan")}, {}, "result 1 has an error"),
+        ({"runs": []}, {}, "result 1 has no run"),
+        ({"runs": [{"rates": {"create": float("nan")}}]}, {}, "result 1 has a change"),
+        ({"runs": [{"rates": {"create": 1e308}}]}, {}, "result 1 has a change"),
+        ({}, {"run_sd": -1.0}, "a standard deviation of its noise"),
+        ({}, {"busy_share": 1.0}, "busy_share of its noise"),
+    ],
+)
+def test_state_with_impossible_numbers_is_refused(
+    tmp_path: Path, result_changes: dict[str, Any], noise_changes: dict[str, float], expected_problem: str
+) -> None:
+    document = DiagnosisState("edison").with_result(RESULT, "hand").to_json()
+    document["results"][0] |= result_changes
+    document["noise"] |= noise_changes
+    (tmp_path / "case.json").write_text(json.dumps(document), encoding="utf-8")
+    with pytest.raises(UserError, match=f"is not a diagnosis: {expected_problem}"):
+        read_diagnosis_state(tmp_path / "case.json")

@@ -39,7 +39,7 @@ def build_diagnosis_page(session: DiagnosisSession) -> Study:
         ("Machine", ", ".join(text for text in (session.state.system, f"mount {machine.mount}") if text)),
         ("Storage targets", str(len(machine.targets))),
         ("Hypotheses", f"{len(session.model.hypotheses)} groups"),
-        ("Experiments", str(len(session.state.results))),
+        ("Experiments", str(len(session.state.experiment_results))),
         ("Load or fault", describe_load_or_fault_probability(session.posterior)),
     ]
     sentences = describe_answer(answer)

@@ -27,8 +27,10 @@ from sonde.diagnose.diagnosis_state import DiagnosisState
 from sonde.diagnose.diagnosis_text import (
     EvidenceRow,
     describe_answer,
+    describe_contradicting_repeats,
     describe_load_or_fault_probability,
     describe_measured_changes,
+    describe_results_after_fix,
     format_probability,
     list_evidence,
     list_passive_evidence,
@@ -292,8 +294,9 @@ class DiagnosisSession:
 
     def describe_limits(self) -> list[str]:
         """Returns what the diagnosis cannot see, one sentence each."""
-        machine = self.model.machine
-        sentences = []
+        machine, after_fix = self.model.machine, [item.result for item in self.state.results if item.confirms]
+        sentences = describe_contradicting_repeats(self.state.experiment_results)
+        sentences += describe_results_after_fix(after_fix)
         if machine.node_count > len(machine.nodes):
             used = f"{len(machine.nodes)} of {machine.node_count} nodes"
             sentences.append(f"Experiments use {used}; faults of other nodes do not show.")

@@ -24,6 +24,8 @@ from sonde.stats.ranks import Floats
 _DECISIVE_BAYES_FACTOR, _CLEAR_BAYES_FACTOR = 10.0, 3.0
 _MIN_CERTAIN_PART_PROBABILITY = 0.95  # a part below this probability is named with it
 _MIN_PRINTED_SECOND_PROBABILITY = 0.02  # a second cause below this probability is not named
+# Repeats whose rates differ by more than this factor are named: noise and load by others explain less.
+_MAX_REPEAT_FACTOR = 2.5
 _LOAD_CATEGORY, _NOTHING_CATEGORIES = "load", ("nothing", "unexplained")
 
 
@@ -105,6 +107,30 @@ def describe_answer(answer: DiagnosisAnswer) -> list[str]:
     if answer.reason:
         sentences.append(f"No experiment follows: {answer.reason}.")
     return sentences
+
+
+def describe_contradicting_repeats(results: Sequence[ExperimentResult]) -> list[str]:
+    """Returns one sentence for each phase whose rate differs between repeats more than noise allows."""
+    rates: dict[tuple[str, str], list[float]] = {}
+    for result in results:
+        for run in result.runs:
+            for phase, value in run.rates.items():
+                rates.setdefault((result.experiment, phase), []).append(value)
+    return [
+        f"Repeats of {experiment} contradict each other: {phase} {format_log_ratio_as_change(min(values))} and "
+        f"{format_log_ratio_as_change(max(values))}; check how they were measured, and repeat it."
+        for (experiment, phase), values in rates.items()
+        if exp(max(values) - min(values)) > _MAX_REPEAT_FACTOR
+    ]
+
+
+def describe_results_after_fix(results: Sequence[ExperimentResult]) -> list[str]:
+    """Returns what experiments after a fix gave, which the probabilities do not contain."""
+    return [
+        f"The probabilities are about the time before the fix; after it {result.experiment} gave "
+        f"{describe_measured_changes(result)}."
+        for result in results[-1:]
+    ]
 
 
 def describe_load_or_fault_probability(posterior: Posterior) -> str:

@@ -274,3 +274,22 @@ def test_several_references_give_their_median(tmp_path: Path, local_session: Dia
     result = session.state.results[0].result
     assert result.runs[0].rates["write"] == pytest.approx(log(0.5))
     assert result.scatter["write"] > 0.5
+
+
+def test_contradicting_repeats_are_in_the_limits(local_session: DiagnosisSession) -> None:
+    session = start_session(local_session)
+    experiment = find_diagnosis_experiment("streamed-file")
+    session.add_result(parse_stated_result(experiment, ["write=-2%", "read=-80%"]), "hand")
+    assert session.describe_limits() == []
+    session.add_result(parse_stated_result(experiment, ["write=+1%", "read=-1%"]), "hand")
+    (sentence,) = session.describe_limits()
+    assert sentence.startswith("Repeats of streamed-file contradict each other: read -80 % and -1 %;")
+
+
+def test_result_after_a_fix_is_in_the_limits(local_session: DiagnosisSession) -> None:
+    session = start_session(local_session)
+    session.add_result(parse_stated_result(find_diagnosis_experiment("streamed-file"), ["read=-80%"]), "hand")
+    session.confirm_fix(["read=-1%"])
+    assert session.describe_limits() == [
+        "The probabilities are about the time before the fix; after it streamed-file gave read -1 %."
+    ]

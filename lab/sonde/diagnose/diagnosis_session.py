@@ -180,9 +180,7 @@ class DiagnosisSession:
             self.model, self.posterior, self.state.experiment_results, rule, self.state.seed
         )
         self._closing_reason = reason
-        ordered = tuple(values)
-        if value is not None:
-            ordered = (value, *(item for item in values if item is not value))
+        ordered = tuple(values) if value is None else (value, *(item for item in values if item is not value))
         return NextChoice(value.experiment if value else None, ordered, reason)
 
     def run_on_model(self, experiment_id: str) -> ExperimentResult:
@@ -198,8 +196,10 @@ class DiagnosisSession:
         )
 
     def add_result(self, result: ExperimentResult, result_origin: str, is_after_fix: bool = False) -> None:
-        """Adds a result to the state. Raises UserError for an experiment that this machine cannot do."""
+        """Adds a result. Raises UserError for an experiment that this machine cannot do, or was repeated too often."""
         self.model.find_experiment(result.experiment)
+        if not is_after_fix:
+            self.state.require_few_repeats(result.experiment)
         self.state = self.state.with_result(result, result_origin, is_after_fix)
 
     def add_stored_run(

@@ -26,6 +26,8 @@ from sonde.model.confined_files import read_json_file, write_json_file
 from sonde.model.errors import MachineError, UserError, suggest_close_name
 
 _STATE_FORMAT = "sonde-diagnosis/1"
+# Repeats of an experiment. Which of them other load slowed is summed over, so each doubles the computation.
+_MAX_REPEATS = 6
 _MAX_LOG_RATIO = 700.0  # its exponential is still a number
 
 
@@ -110,6 +112,15 @@ class DiagnosisState:
     def experiment_results(self) -> list[ExperimentResult]:
         """Results that the probabilities follow from: those after a fix belong to another machine."""
         return [item.result for item in self.results if not item.confirms]
+
+    def require_few_repeats(self, experiment_id: str) -> None:
+        """Raises UserError when an experiment has so many results that a further one changes little."""
+        repeats = sum(len(item.runs) for item in self.experiment_results if item.experiment == experiment_id)
+        if repeats >= _MAX_REPEATS:
+            raise UserError(
+                f"{experiment_id} has {repeats} results, and what is predicted has the same error in each: more of them"
+                " hardly change the answer. Do another experiment; `sonde diagnose next` names one."
+            )
 
     def with_result(self, result: ExperimentResult, result_origin: str, is_after_fix: bool = False) -> DiagnosisState:
         """Returns the state with one more result."""

@@ -242,9 +242,9 @@ def _compute_density_of_unstructured_changes(
 ) -> Floats:
     """Changes without structure: the distribution of each phase's change is integrated numerically."""
     deviations = np.moveaxis(measured_values, 1, 2)[:, :, None, :, None] - _QUADRATURE_LOG_CHANGES[:, None, None]
-    densities = np.sum(
-        np.nan_to_num(noise_model.compute_log_density_of_run(deviations, measured_sd[:, None, None, None])), axis=-1
-    )
+    with np.errstate(invalid="ignore"):  # NaN is a phase that a repeat does not have
+        by_phase = noise_model.compute_log_density_of_run(deviations, measured_sd[:, None, None, None])
+    densities = np.sum(np.nan_to_num(by_phase), axis=-1)
     weights = np.exp(-0.5 * ((_QUADRATURE_LOG_CHANGES[:-1] - _CHANGE_MEAN) / _CHANGE_SD) ** 2)
     changed = np.logaddexp.reduce(densities[..., :-1] + np.log(weights / np.sum(weights)), axis=-1)
     mixed = np.logaddexp(log(1 - _CHANGED_SHARE) + densities[..., -1], log(_CHANGED_SHARE) + changed)

@@ -286,6 +286,26 @@ def test_contradicting_repeats_are_in_the_limits(local_session: DiagnosisSession
     assert sentence.startswith("Repeats of streamed-file contradict each other: read -80 % and -1 %;")
 
 
+def test_repeats_are_limited_but_not_after_a_fix(local_session: DiagnosisSession) -> None:
+    session = start_session(local_session)
+    result = parse_stated_result(find_diagnosis_experiment("streamed-file"), ["write=-2%", "read=-80%"])
+    for _ in range(6):
+        session.add_result(result, "hand")
+    with pytest.raises(UserError, match="streamed-file has 6 results"):
+        session.add_result(result, "hand")
+    session.add_result(result, "hand", is_after_fix=True)
+    assert len(session.state.experiment_results) == 6
+
+
+@pytest.mark.filterwarnings("error")
+def test_repeat_without_one_phase_gives_no_warning(local_session: DiagnosisSession) -> None:
+    session = start_session(local_session)
+    experiment = find_diagnosis_experiment("streamed-file")
+    session.add_result(parse_stated_result(experiment, ["write=-2%", "read=-80%"]), "hand")
+    session.add_result(parse_stated_result(experiment, ["write=-4%"]), "hand")
+    assert session.answer.most_probable.hypothesis.id == "no-read-ahead"
+
+
 def test_result_after_a_fix_is_in_the_limits(local_session: DiagnosisSession) -> None:
     session = start_session(local_session)
     session.add_result(parse_stated_result(find_diagnosis_experiment("streamed-file"), ["read=-80%"]), "hand")

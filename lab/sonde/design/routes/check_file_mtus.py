@@ -56,7 +56,7 @@ def _is_mtu_stated(devices: Collection[str], host_tables: HostTables) -> bool:
         not pattern or any(fnmatchcase(device, name) for device in devices for name in pattern.split())
         for pattern in patterns
     ) or any(
-        name.is_link_file and not name.device and is_adapter_selected(name, device, host_tables) is not False
+        name.is_link_file and not name.device and is_adapter_selected(name.selectors, device, host_tables) is not False
         for name in host_tables.interface_names
         for device in devices
     )

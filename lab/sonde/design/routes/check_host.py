@@ -41,6 +41,7 @@ from sonde.design.routes.firewall_drops import split_unjudged_rules
 from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.host_view import HostView, find_host_views
 from sonde.design.routes.kernel_settings import AVAILABLE_CONTROLS
+from sonde.design.routes.matched_devices import list_unmatched_files, name_matched_devices
 from sonde.design.routes.moved_ports import find_moved_ports
 from sonde.design.routes.plan import plan_all_routes
 from sonde.design.routes.setting_origins import IN_FILES, add_setting_files
@@ -66,8 +67,7 @@ def check_host(
     the settings of its configuration files, which are checked separately. Raises UserError when no part of the system
     has that name and a plan for the contents of the tables."""
     has_configuration = configured_tables is not None or bool(host_tables.formats)
-    if configured_tables is not None:
-        host_tables, configured_tables = _join_file_settings(host_tables, configured_tables)
+    host_tables, configured_tables = _join_file_settings(host_tables, configured_tables)
     has_ip = _has_ip(host_tables)
     moved_devices = _map_moved_devices(system, host_or_class, host_tables)
     checks, reasons = [], dict[str, UserError]()
@@ -117,9 +117,15 @@ def check_host(
     )
 
 
-def _join_file_settings(host_tables: HostTables, configured_tables: HostTables) -> tuple[HostTables, HostTables]:
-    """The tables of a host with the settings of all files, and those of its files."""
-    configured_tables = apply_bonding_options(host_tables, configured_tables)
+def _join_file_settings(
+    host_tables: HostTables, configured_tables: HostTables | None
+) -> tuple[HostTables, HostTables | None]:
+    """The tables of a host with the settings of all files, and those of its files; both with the interfaces that the
+    files choose."""
+    if configured_tables is None:
+        return name_matched_devices(host_tables, host_tables), None
+    configured_tables = name_matched_devices(apply_bonding_options(host_tables, configured_tables), host_tables)
+    host_tables = name_matched_devices(host_tables, host_tables)
     settings = (*host_tables.file_settings, *configured_tables.file_settings)
     return replace(host_tables, file_settings=settings), configured_tables
 
@@ -301,7 +307,9 @@ def _check_interface_profiles(
             *find_infiniband_rate_faults(system, find_host_of_class(system, host_or_class, host_tables), host_tables),
         )
     )
-    return RouteCheck(host_or_class, faults, (), comparisons)
+    reported_files = [fault.location.partition(",")[0] for fault in faults]
+    unmatched = tuple(list_unmatched_files(profiles, host_tables, reported_files))
+    return RouteCheck(host_or_class, faults, (), comparisons, not_examined=unmatched)
 
 
 def _list_unread_firewalls(checks: Sequence[RouteCheck], host_tables: HostTables) -> tuple[str, ...]:

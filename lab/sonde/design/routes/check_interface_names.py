@@ -33,7 +33,7 @@ def find_naming_faults(devices: Collection[str], host_tables: HostTables) -> Ite
         if not entries_of_device or not is_known:
             continue
         yield CheckedItem("the name of an interface in a file", device)
-        if any(is_adapter_selected(name, device, host_tables) is not False for name in entries_of_device):
+        if any(is_adapter_selected(name.selectors, device, host_tables) is not False for name in entries_of_device):
             continue
         for name in entries_of_device:
             owner = _find_selected_device(name, host_tables)
@@ -44,7 +44,7 @@ def find_naming_faults(devices: Collection[str], host_tables: HostTables) -> Ite
 def _find_selected_device(name: InterfaceName, host_tables: HostTables) -> str:
     """The interface whose adapter an entry selects; "" for none."""
     devices = dict.fromkeys((*host_tables.link_details, *host_tables.permanent_addresses))
-    return next((each for each in devices if is_adapter_selected(name, each, host_tables)), "")
+    return next((each for each in devices if is_adapter_selected(name.selectors, each, host_tables)), "")
 
 
 def _describe_rename(name: InterfaceName, device: str) -> RouteFault:

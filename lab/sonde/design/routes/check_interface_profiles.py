@@ -84,7 +84,8 @@ def _check_link_address(
         f"the file is for the link address {profile.link_address}, {reason}; {device} has {observed}:"
         f" {profile.manager} does not apply it to {device} at the next start, and then "
         + (f"{details.master} lacks this port" if details.master else "there are none of its addresses and routes"),
-        f"write {profile.address_option}={observed}, or remove the line",
+        f"write {profile.address_option}{': ' if profile.manager == MANAGER_OF_NETPLAN else '='}{observed}"
+        + ("" if profile.selectors else ", or remove the line"),
     )  # fmt: skip
 
 
@@ -136,19 +137,22 @@ def drop_faults_of_routes_in_files(faults: Sequence[RouteFault]) -> tuple[RouteF
 
 def _check_devices_of_addresses(
     profiles: Sequence[InterfaceProfile], host_tables: HostTables, planned_addresses: Mapping[str, Sequence[str]]
-) -> Iterator[RouteFault]:
+) -> Iterator[RouteFault | CheckedItem]:
     """Files that set an address of this host on another interface, where no file sets it on the right one."""
     for device, addresses in planned_addresses.items():
         hosts = {ipaddress.ip_interface(text).ip for text in addresses}
         setting = [
             profile
             for profile in profiles
-            if profile.is_started and profile.device
+            if profile.is_started and (profile.device or profile.link_address)
             and hosts & {ipaddress.ip_interface(text).ip for text in profile.addresses if text != "dhcp"}
         ]  # fmt: skip
         if any(fnmatchcase(device, name) for profile in setting for name in profile.device.split()):
             continue
         for profile in setting:
+            if profile.selectors:  # chooses another adapter, whatever its name
+                yield from _check_link_address(profile, device, host_tables)
+                continue
             is_missing = host_tables.links and profile.device not in host_tables.links
             yield RouteFault(
                 FILE_FOR_ANOTHER_INTERFACE, f"{profile.origin}, {profile.device}",

@@ -11,8 +11,8 @@ class InterfaceProfile:
     """One configuration file of an interface: the program that reads it, the device or the pattern of devices (""
     where it names none), the option with the link address that the device must have, and that address ("": any),
     whether it is applied at the start, whether it gives the device another link address, and the addresses that it
-    sets, with prefix ("dhcp": one by DHCP), whether it asks for one of IPv4 by DHCP besides, and the gateways of its
-    default routes."""
+    sets, with prefix ("dhcp": one by DHCP), whether it asks for one of IPv4 by DHCP besides, the gateways of its
+    default routes, and the options of [Match] in systemd.network(5) that choose its adapter where no name does."""
 
     origin: str
     manager: str
@@ -25,6 +25,7 @@ class InterfaceProfile:
     priority: int = 0
     asks_dhcp: bool = False
     gateways: tuple[str, ...] = ()
+    selectors: tuple[tuple[str, str], ...] = ()
 
     @property
     def versions(self) -> tuple[int, ...]:

@@ -26,17 +26,16 @@ def find_naming_entry(
     """The entry that names the adapter of a device: the first rule of udev that selects it, else the first .link file
     by name. Also returns whether that is known."""
     for name in sorted(names, key=lambda name: (name.is_link_file, name.origin if name.is_link_file else "")):
-        is_selected = is_adapter_selected(name, device, host_tables)
+        is_selected = is_adapter_selected(name.selectors, device, host_tables)
         if is_selected is not False:
             return (name, True) if is_selected else (None, False)
     return None, True
 
 
-def is_adapter_selected(name: InterfaceName, device: str, host_tables: HostTables) -> bool | None:
-    """Whether an entry selects the adapter of a device; None where that of one option is unknown."""
+def is_adapter_selected(selectors: Sequence[tuple[str, str]], device: str, host_tables: HostTables) -> bool | None:
+    """Whether options of [Match] select the adapter of a device; None where that of one option is unknown."""
     results = [
-        _is_option_met(option, values, get_adapter_value(option, device, host_tables))
-        for option, values in name.selectors
+        _is_option_met(option, values, get_adapter_value(option, device, host_tables)) for option, values in selectors
     ]
     return False if False in results else None if None in results else True
 

@@ -190,7 +190,18 @@ def _make_profile(definition: _Definition) -> InterfaceProfile:
         has_other_link_address="macaddress" in members,
         addresses=tuple(_list_addresses(members)),
         gateways=tuple(str(members[name]) for name in ("gateway4", "gateway6") if members.get(name)),
+        selectors=tuple(_list_selectors(members)),
     )
+
+
+def _list_selectors(members: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The options of [Match] that choose the adapter of a definition whose name is not that of the interface."""
+    match = members.get("match")
+    if not isinstance(match, dict) or members.get("set-name") or match.get("name"):
+        return
+    for member, option in (("macaddress", "PermanentMACAddress"), ("driver", "Driver")):
+        if value := match.get(member):
+            yield option, " ".join(value) if isinstance(value, list) else str(value)
 
 
 def _list_addresses(members: Mapping[str, Any]) -> Iterator[str]:

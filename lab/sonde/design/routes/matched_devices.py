@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds the interfaces of configuration files that choose their adapter by its link address, driver, path or type, not
+by the name of the interface.
+
+Source: netplan-yaml(5), "match"; systemd.network(5), "[Match]".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from sonde.design.routes.file_settings import MTU, FileSetting
+from sonde.design.routes.host_tables import HostTables, ObservedRoute
+from sonde.design.routes.interface_profile import InterfaceProfile
+from sonde.design.routes.interface_selection import is_adapter_selected
+
+_Devices = dict[tuple[str, str], str]  # the interfaces of this host by file and by the name of them in it
+
+
+def name_matched_devices(tables: HostTables, host_tables: HostTables) -> HostTables:
+    """The tables of files with the interfaces of a host that they choose; `host_tables` have its adapters."""
+    devices: _Devices = {
+        (profile.origin, profile.device): device
+        for profile in tables.interface_profiles
+        if profile.selectors and (device := _find_device(profile, host_tables))
+    }
+    if not devices:
+        return tables
+    settings = tuple(_name_setting(each, devices) for each in tables.file_settings)
+    renamed = [each for each, old in zip(settings, tables.file_settings, strict=True) if each is not old]
+    replaced = {name for _, name in devices} - {*devices.values()}
+    return replace(
+        tables,
+        interface_profiles=tuple(
+            replace(each, device=devices.get((each.origin, each.device), each.device)) if each.selectors else each
+            for each in tables.interface_profiles
+        ),
+        file_settings=settings,
+        mtus={name: mtu for name, mtu in tables.mtus.items() if name not in replaced}
+        | {each.device: int(each.value) for each in renamed if each.option == MTU and each.value.isdigit()},
+        routes=tables.routes and tuple(_name_route(each, devices) for each in tables.routes),
+    )
+
+
+def list_unmatched_files(
+    profiles: Sequence[InterfaceProfile], host_tables: HostTables, reported_files: Sequence[str]
+) -> Iterator[str]:
+    """Files whose interface no output shows, and of which no fault is reported."""
+    for profile in profiles:
+        if not profile.selectors or profile.device in host_tables.link_details or profile.origin in reported_files:
+            continue
+        options = " ".join(f"{option}={value}" for option, value in profile.selectors)
+        yield f"{profile.origin} (no output shows which interface {options} chooses)"
+
+
+def _find_device(profile: InterfaceProfile, host_tables: HostTables) -> str:
+    """The only interface that a file chooses; "" where that is unknown. A bond has no address from its maker."""
+    chosen = [
+        device for device in host_tables.link_details if is_adapter_selected(profile.selectors, device, host_tables)
+    ]
+    if not chosen and profile.link_address:
+        chosen = [
+            device
+            for device, details in host_tables.link_details.items()
+            if details.link_address.lower() == profile.link_address and not details.is_bond_port
+        ][:1]
+    return chosen[0] if len(chosen) == 1 else ""
+
+
+def _name_setting(setting: FileSetting, devices: _Devices) -> FileSetting:
+    device = devices.get((_get_file_name(setting.origin), setting.device))
+    return replace(setting, device=device) if device else setting
+
+
+def _name_route(route: ObservedRoute, devices: _Devices) -> ObservedRoute:
+    file_name = _get_file_name(route.origin)
+    hops = tuple(replace(hop, device=devices.get((file_name, hop.device), hop.device)) for hop in route.hops)
+    return replace(route, device=devices.get((file_name, route.device), route.device), hops=hops)
+
+
+def _get_file_name(origin: str) -> str:
+    return origin.partition(",")[0].rpartition("/")[2]

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Configuration files that choose their adapter by its link address or its driver."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from dual_stack_host import check_outputs, print_server_outputs
+
+from sonde.design.routes.faults import RouteCheck
+
+BOND, PORT, OLD = "52:54:00:a0:00:01", "52:54:00:a0:00:77", "0c:42:a1:5e:77:10"
+NETPLAN = """network:
+  version: 2
+  ethernets:
+    stor:
+      match:
+        {match}
+      mtu: {mtu}
+      addresses: [10.160.0.1/20]
+"""
+
+
+def check_file(folder: Path, name: str, text: str) -> RouteCheck:
+    """Checks a healthy server, whose port eth2 has another permanent link address, with one more file."""
+    outputs = print_server_outputs() | {"ethtool-P-eth2": f"Permanent address: {PORT}\n", name: text}
+    return check_outputs(folder, outputs)
+
+
+def list_faults(check: RouteCheck) -> list[tuple[str, str]]:
+    return [(fault.kind, fault.location) for fault in check.faults]
+
+
+@pytest.mark.parametrize(("match", "mtu", "faults"), [
+    (f"macaddress: {BOND}", 9000, []),
+    (f"macaddress: {BOND}", 1500, [("MTU mismatch", "bond0 in the configuration files")]),
+    (f"macaddress: {OLD}", 9000, [("not applied at the start", "60-site.yaml, macaddress")]),
+    (f"macaddress: {PORT}", 9000, [("not applied at the start", "60-site.yaml, macaddress")]),
+])  # fmt: skip
+def test_netplan_definition_is_for_the_matched_adapter(
+    tmp_path: Path, match: str, mtu: int, faults: list[tuple[str, str]]
+) -> None:
+    check = check_file(tmp_path, "60-site.yaml", NETPLAN.format(match=match, mtu=mtu))
+    assert list_faults(check) == faults
+    if faults and mtu == 9000:
+        assert check.faults[0].remedy == f"write macaddress: {BOND}"
+
+
+def test_netplan_definition_for_another_driver_is_not_examined(tmp_path: Path) -> None:
+    check = check_file(tmp_path, "60-site.yaml", NETPLAN.format(match="driver: mlx5_core", mtu=9000))
+    assert check.faults == ()
+    assert "60-site.yaml (no output shows which interface Driver=mlx5_core chooses)" in check.not_examined

@@ -60,13 +60,16 @@ def read_file_settings(file_text: str, file_name: str, file_format: str) -> Iter
     if file_format == "network-scripts":
         names = [value for _, _, name, value, _ in lines if name == "DEVICE"]
         device = names[-1] if names else base_name.rpartition("ifcfg-")[2]
+    is_matched = base_name.endswith(".network") and not device  # chosen by its link address or other options
     for number, section, name, value, text in lines:
         # also of drop-ins, without a device, and of files for several
         if (file_format, section, name) == ("networkd", "Network", "VLAN"):
             yield FileSetting(device, CHILD, value, f"{base_name}, line {number} ({text})")
+        elif is_matched:
+            continue
         elif _OPTIONS.get((file_format, section, name)) == MTU and not _SIMPLE_NAME_PATTERN.fullmatch(device):
             yield FileSetting(device, MTU, value, f"{base_name}, line {number} ({text})")
-    if not _SIMPLE_NAME_PATTERN.fullmatch(device):
+    if not _SIMPLE_NAME_PATTERN.fullmatch(device) and not is_matched:
         return
     for number, section, name, value, text in lines:
         origin = f"{base_name}, line {number} ({text})"

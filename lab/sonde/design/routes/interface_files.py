@@ -103,7 +103,8 @@ def _read_link_names(file_text: str, file_name: str) -> Iterator[InterfaceName]:
 def _list_unmanaged_links(file_text: str, file_name: str) -> Iterator[InactiveProfile]:
     """Reasons why networkd does not bring up the interfaces that a file of it names."""
     sections = {section: dict(members) for section, members in iterate_ini_sections(file_text)}
-    devices = tuple(sections.get("Match", {}).get("Name", "").split())
+    match = sections.get("Match", {})
+    devices = tuple(match.get("Name", "").split()) or (("",) if match else ())  # "": chosen by other options
     for profile in list_inactive_profiles(sections.get("Link", {}), file_name) if devices else ():
         yield replace(profile, devices=devices)
     for section in sections:

@@ -121,6 +121,7 @@ def _read_networkd_file(
         addresses=tuple(_list_addresses(networkd_addresses)),
         asks_dhcp=sections.get("Network", {}).get("DHCP", "").lower() in (*_TRUE, "ipv4", "both"),
         gateways=tuple(_list_addresses([sections.get("Network", {}).get("Gateway", "")])),
+        selectors=() if is_simple and "Name" in match else tuple(match.items()),
     )
 
 

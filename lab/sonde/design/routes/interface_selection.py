@@ -44,6 +44,8 @@ def get_adapter_value(option: str, device: str, host_tables: HostTables) -> str:
     """What the adapter of a device has for an option of a selection; "" where that is unknown."""
     details = host_tables.link_details.get(device, LinkDetails())
     adapter = host_tables.adapters.get(device, {})
+    if option == "Name":
+        return device
     if option in ADDRESS_OPTIONS:
         return get_permanent_address(device, host_tables)
     if option == "Path":

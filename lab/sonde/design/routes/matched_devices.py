@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from sonde.design.routes.file_settings import MTU, FileSetting
 from sonde.design.routes.host_tables import HostTables, ObservedRoute
+from sonde.design.routes.inactive_profile import InactiveProfile
 from sonde.design.routes.interface_profile import InterfaceProfile
 from sonde.design.routes.interface_selection import is_adapter_selected
 
@@ -36,6 +37,7 @@ def name_matched_devices(tables: HostTables, host_tables: HostTables) -> HostTab
             replace(each, device=devices.get((each.origin, each.device), each.device)) if each.selectors else each
             for each in tables.interface_profiles
         ),
+        inactive_profiles=tuple(_name_inactive_profile(each, devices) for each in tables.inactive_profiles),
         file_settings=settings,
         mtus={name: mtu for name, mtu in tables.mtus.items() if name not in replaced}
         | {each.device: int(each.value) for each in renamed if each.option == MTU and each.value.isdigit()},
@@ -71,6 +73,11 @@ def _find_device(profile: InterfaceProfile, host_tables: HostTables) -> str:
 def _name_setting(setting: FileSetting, devices: _Devices) -> FileSetting:
     device = devices.get((_get_file_name(setting.origin), setting.device))
     return replace(setting, device=device) if device else setting
+
+
+def _name_inactive_profile(profile: InactiveProfile, devices: _Devices) -> InactiveProfile:
+    file_name = _get_file_name(profile.origin)
+    return replace(profile, devices=tuple(devices.get((file_name, name), name) for name in profile.devices))
 
 
 def _name_route(route: ObservedRoute, devices: _Devices) -> ObservedRoute:

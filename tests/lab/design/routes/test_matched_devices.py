@@ -51,3 +51,43 @@ def test_netplan_definition_for_another_driver_is_not_examined(tmp_path: Path) -
     check = check_file(tmp_path, "60-site.yaml", NETPLAN.format(match="driver: mlx5_core", mtu=9000))
     assert check.faults == ()
     assert "60-site.yaml (no output shows which interface Driver=mlx5_core chooses)" in check.not_examined
+
+
+NETWORK = """[Match]
+{match}
+
+[Link]
+MTUBytes={mtu}
+{link}
+[Network]
+Address=10.160.0.1/20
+Address=fd00:160::1/64
+"""
+REPLACED = ("not applied at the start", "50-site.network, MACAddress")
+MTU_OF_BOND = ("MTU mismatch", "bond0 in the configuration files")
+
+
+@pytest.mark.parametrize(("match", "mtu", "link", "faults"), [
+    (f"MACAddress={BOND}", 9000, "", []),
+    (f"MACAddress={BOND.upper()}", 1500, "", [MTU_OF_BOND]),
+    (f"MACAddress={OLD}", 9000, "", [REPLACED]),
+    (f"MACAddress={PORT}", 9000, "", [REPLACED]),
+    (f"PermanentMACAddress={OLD}", 9000, "", [("not applied at the start", "50-site.network, PermanentMACAddress")]),
+    (f"MACAddress={BOND}", 9000, "Unmanaged=yes\n",
+     [("not applied at the start", "50-site.network, Unmanaged=yes in the configuration files")]),
+])  # fmt: skip
+def test_networkd_file_is_for_the_matched_adapter(
+    tmp_path: Path, match: str, mtu: int, link: str, faults: list[tuple[str, str]]
+) -> None:
+    check = check_file(tmp_path, "50-site.network", NETWORK.format(match=match, mtu=mtu, link=link))
+    assert list_faults(check) == faults
+    if faults == [MTU_OF_BOND]:
+        assert "correct 50-site.network, line 5 (MTUBytes=1500)" in check.faults[0].remedy
+
+
+@pytest.mark.parametrize("match", ["Driver=mlx5_core", "Path=pci-0000:81:00.*", "Type=ether", "Name=bond0\nDriver=x"])
+def test_networkd_file_for_unknown_adapters_is_not_examined(tmp_path: Path, match: str) -> None:
+    check = check_file(tmp_path, "50-site.network", NETWORK.format(match=match, mtu=9000, link=""))
+    assert check.faults == ()
+    options = match.replace("\n", " ")
+    assert f"50-site.network (no output shows which interface {options} chooses)" in check.not_examined

@@ -6,6 +6,8 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Collection, Iterator, Sequence
 
+from sonde.design.routes.check_neighbors import UNANSWERED_STATES
+from sonde.design.routes.check_next_hops import WRONG_DEVICE
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import DISCARDING_KINDS, HostTables
 from sonde.design.routes.interface_details import LinkDetails
@@ -15,9 +17,10 @@ _ANSWERING_STATES = ("reachable", "delay", "probe", "permanent", "noarp")
 
 
 def drop_consequences(faults: Sequence[RouteFault], host_tables: HostTables) -> Iterator[RouteFault]:
-    """The faults without silent routers behind a wrong VLAN, without the next hops of a table that a wrong rule
-    selects, without the end of a route that diverts traffic anyway, without the route on the link of a short prefix,
-    without the route behind one that discards, and without the IPoIB interface that no subnet manager configures."""
+    """The faults without silent routers behind a wrong VLAN or sought on a wrong device, without the next hops of a
+    table that a wrong rule selects, without the end of a route that diverts traffic anyway, without the route on the
+    link of a short prefix, without the route behind one that discards, and without the IPoIB interface that no subnet
+    manager configures."""
     locations = {(fault.kind, fault.location) for fault in faults}
     diverting = {location for kind, location in locations if kind == "traffic diverted"}
     tables = {rule.table for rule in host_tables.rules or () if rule.origin in diverting}
@@ -33,7 +36,10 @@ def drop_consequences(faults: Sequence[RouteFault], host_tables: HostTables) -> 
             continue
         if fault.kind == "interface down" and _is_unconfigured_infiniband(fault.location, locations, host_tables):
             continue
-        if fault.kind == "router does not answer" and _is_behind_silent_device(fault.location, devices, host_tables):
+        if fault.kind == "router does not answer" and (
+            _is_behind_silent_device(fault.location, devices, host_tables)
+            or _is_sought_on_wrong_device(fault.location, faults, host_tables)
+        ):
             continue
         yield fault
 
@@ -73,6 +79,24 @@ def _is_in_tables(route_origin: str, tables: set[str], host_tables: HostTables) 
     """Whether all routes with an origin are in some routing tables other than the main one."""
     used = {route.table for route in host_tables.routes or () if route.origin == route_origin}
     return bool(used) and used <= tables - {"main"}
+
+
+def _is_sought_on_wrong_device(address: str, faults: Sequence[RouteFault], host_tables: HostTables) -> bool:
+    """Whether a neighbor lacks an answer only on devices on which routes seek it wrongly."""
+    problems = [fault.problem for fault in faults if fault.kind == WRONG_DEVICE]
+    devices = {
+        hop.device or route.device for route in host_tables.routes or () for hop in route.hops if hop.via == address
+    }
+    silent = {
+        each.device
+        for each in host_tables.neighbors or ()
+        if each.address == address and each.state in UNANSWERED_STATES
+    }
+    return bool(silent) and silent <= {
+        device
+        for device in devices
+        if any(f" sought on {device}{end}" in problem for problem in problems for end in (";", " in "))
+    }
 
 
 def _is_behind_silent_device(address: str, devices: set[str], host_tables: HostTables) -> bool:

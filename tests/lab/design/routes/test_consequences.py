@@ -137,3 +137,17 @@ def test_ipoib_interface_without_a_subnet_manager_is_one_fault(tmp_path: Path, g
     for name in ("route", "route6"):
         outputs[name] = re.sub(r"(dev bond0 weight \d+)", r"\1 dead linkdown", outputs[name])
     assert sorted(check_kinds(tmp_path, outputs)) == kinds
+
+
+@pytest.mark.parametrize(("neighbors", "kinds"), [
+    ("10.160.15.2 dev mgmt FAILED\n", ["wrong device"]),
+    ("10.160.15.2 dev bond0 FAILED\n", ["router does not answer", "wrong device"]),
+    ("10.160.15.2 dev mgmt FAILED\n10.160.15.3 dev bond0 FAILED\n", ["router does not answer", "wrong device"]),
+])  # fmt: skip
+def test_router_sought_on_a_wrong_device_is_one_fault(tmp_path: Path, neighbors: str, kinds: list[str]) -> None:
+    outputs = print_server_outputs()
+    hop = "nexthop via 10.160.15.2 dev bond0 weight 1"
+    assert hop in outputs["route"]
+    outputs["route"] = outputs["route"].replace(hop, hop.replace("bond0", "mgmt") + " onlink")
+    outputs["neigh"] = neighbors
+    assert sorted(fault.kind for fault in check_outputs(tmp_path, outputs).faults) == kinds

@@ -26,7 +26,8 @@ from sonde.design.routes.check_interface_profiles import (
     find_profile_faults,
     list_devices_with_ports,
 )
-from sonde.design.routes.check_lnet import LNET_ROUTE_MISSING, check_lnet_tables, list_unknown_lnet
+from sonde.design.routes.check_lnet import check_lnet_tables, list_unknown_lnet
+from sonde.design.routes.check_lnet_files import join_lnet_faults
 from sonde.design.routes.check_lnet_networks import find_module_network_faults
 from sonde.design.routes.check_lnet_policies import list_unread_policies
 from sonde.design.routes.check_lnet_tunables import list_unread_module_options, list_unread_tunables
@@ -95,9 +96,8 @@ def check_host(
     if configured_tables is not None and configured_tables.has_lnet and "LNet" not in reasons:
         configured_lnet = _check_lnet(system, host_or_class, configured_tables, None, moved_devices)
         number = next(number for number, check in enumerate(checks) if check.unknown == _OTHER_LNET)
-        corrected = _correct_lnet_files(configured_lnet, checks[number], configured_tables)
-        checks.append(_select_configuration_faults(corrected, checks[number]))
-        checks[number] = _name_lnet_files(checks[number], configured_lnet, configured_tables)
+        checks[number], configured_lnet = join_lnet_faults(checks[number], configured_lnet, configured_tables)
+        checks.append(_select_configuration_faults(configured_lnet, checks[number]))
     unused = [*(text for check in checks for text in check.not_examined), *unused]
     return RouteCheck(
         host_or_class,
@@ -340,41 +340,6 @@ def _select_configuration_faults(configuration_check: RouteCheck, live_check: Ro
             if item.subject != KERNEL_OPTIONS
         ),
         not_compared=tuple(text for text in configuration_check.not_compared if text not in live_check.not_compared),
-    )
-
-
-def _name_lnet_files(live_check: RouteCheck, configured_check: RouteCheck, configured_tables: HostTables) -> RouteCheck:
-    """The faults of LNet with the files that bring them back at the next start."""
-    repeated = {(fault.kind, fault.location) for fault in configured_check.faults}
-    files = dict.fromkeys(route.origin.partition(",")[0] for route in configured_tables.lnet_routes or ())
-    text = f"correct {', '.join(files)} too, which brings this back at the next start"
-    return replace(
-        live_check,
-        faults=tuple(
-            replace(fault, remedy=f"{fault.remedy}; {text}")
-            if files and (fault.kind, fault.location) in repeated
-            else fault
-            for fault in live_check.faults
-        ),
-    )
-
-
-def _correct_lnet_files(
-    configured_check: RouteCheck, live_check: RouteCheck, configured_tables: HostTables
-) -> RouteCheck:
-    """The faults of LNet files, where the files and not the running host lack routes, with the remedy for the files."""
-    if any(fault.kind == LNET_ROUTE_MISSING for fault in live_check.faults):
-        return configured_check
-    origins = list(dict.fromkeys(route.origin.partition(",")[0] for route in configured_tables.lnet_routes or ()))
-    text = f"add the gateways to the routes in {', '.join(origins)}; the running host has these routes"
-    return replace(
-        configured_check,
-        faults=tuple(
-            replace(fault, problem=f"after the next start {fault.problem}", remedy=text)
-            if fault.kind == LNET_ROUTE_MISSING and origins
-            else fault
-            for fault in configured_check.faults
-        ),
     )
 
 

@@ -25,6 +25,7 @@ from sonde.model.system.network import Router
 # How many gateways of a network a fault writes out.
 _MAX_LISTED_GATEWAYS = 3
 LNET_ROUTE_MISSING = "LNet route missing"
+UNKNOWN_LNET_ROUTE = "unknown LNet route"
 
 
 def check_lnet_tables(
@@ -152,7 +153,7 @@ def _describe_lnet_route_differences(
         reason = "no router of this network" if is_planned else "a network that nothing leads to from here"
         is_single = len(routes) == 1
         yield RouteFault(
-            "unknown LNet route", ", ".join(route.origin for route in routes[:_MAX_LISTED_GATEWAYS]),
+            UNKNOWN_LNET_ROUTE, ", ".join(route.origin for route in routes[:_MAX_LISTED_GATEWAYS]),
             f"the route{'' if is_single else 's'} to {network} by"
             f" {_format_first_names([route.gateway for route in routes])}"
             f" name{'s' if is_single else ''} {reason}"

@@ -118,6 +118,36 @@ def test_boot_file_of_lnet_is_compared_with_the_plan(tmp_path: Path) -> None:
     assert alone.location == "kfi by 10.160.14.2@tcp"
 
 
+SECOND_GATEWAY = "gateway: 10.160.14.2@tcp"
+WRONG_FILE = f"route:\n- net: kfi\n  gateway: 10.160.14.1@tcp\n- net: kfi\n  {SECOND_GATEWAY}1\n"
+
+
+def test_missing_route_with_its_cause_in_the_file_is_one_fault(tmp_path: Path) -> None:
+    second = LNET_EXPORT[LNET_EXPORT.rindex("    - net: kfi") : LNET_EXPORT.index("routing:")]
+    export = LNET_EXPORT.replace(second, "")
+    (fault,) = check_outputs(tmp_path, {"export": export, "lnet.conf": WRONG_FILE}).faults
+    assert (fault.kind, fault.location) == ("LNet route missing", "kfi by 10.160.14.2@tcp")
+    assert "in lnet.conf, route 2 the route to kfi by 10.160.14.2@tcp1 names no router" in fault.problem
+    assert fault.remedy == (
+        "lnetctl route add --net kfi --gateway 10.160.14.2@tcp;"
+        " correct lnet.conf, route 2, which brings this back at the next start"
+    )
+
+
+def test_wrong_route_of_the_host_and_its_file_is_one_fault(tmp_path: Path) -> None:
+    export = LNET_EXPORT.replace(SECOND_GATEWAY, f"{SECOND_GATEWAY}1")
+    (fault,) = check_outputs(tmp_path, {"export": export, "lnet.conf": WRONG_FILE}).faults
+    assert (fault.kind, fault.location) == ("unknown LNet route", "export, route 2")
+    assert fault.remedy.startswith("exchange it: lnetctl route del")
+    assert fault.remedy.endswith("; correct lnet.conf, route 2, which brings this back at the next start")
+
+
+def test_wrong_route_of_a_file_alone_changes_the_file(tmp_path: Path) -> None:
+    (fault,) = check_outputs(tmp_path, {"export": LNET_EXPORT, "lnet.conf": WRONG_FILE}).faults
+    assert fault.kind == "unknown LNet route"
+    assert fault.remedy == "correct lnet.conf, route 2, which does not hold for the running host yet"
+
+
 def test_boot_file_without_nids_is_read(tmp_path: Path) -> None:
     text = "net:\n- net type: tcp\n  local NI(s):\n  - interfaces:\n      0: bond0\n"
     assert check_outputs(tmp_path, {"export": LNET_EXPORT, "lnet.conf": text}).faults == ()

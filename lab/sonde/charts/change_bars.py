@@ -28,6 +28,12 @@ class ChangeRow:
 
 _SCALE_STEPS = (0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 50.0, 100.0)
 _MAX_TICKS_PER_SIDE = 4
+_TONE_MEANINGS = {
+    "slower": "slower",
+    "faster": "faster",
+    "same": "no change seen, or a small one",
+    "unknown": "too few runs to say",
+}
 
 
 def render_change_bars(change_rows: Sequence[ChangeRow], caption: str) -> Markup:
@@ -68,12 +74,24 @@ def render_change_bars(change_rows: Sequence[ChangeRow], caption: str) -> Markup
     return Markup(
         '<figure class="chart" data-chart="changes"><div class="cbars" role="img" aria-label="{}">'
         '<div class="cscale" aria-hidden="true"><div>{}</div></div><ol>{}</ol></div><figcaption>'
-        '<span class="keys"><span class="ki"><span class="key slower"></span>slower</span>'
-        '<span class="ki"><span class="key faster"></span>faster</span>'
-        '<span class="ki"><span class="key same"></span>no change seen, or a small one</span>'
-        '<span class="ki"><span class="key unknown"></span>too few runs to say</span></span> '
-        "Bars: change of the middle ratio; lines: its 95 % interval.</figcaption></figure>"
-    ).format(caption, scale, body)
+        '<span class="keys">{}</span> {}</figcaption></figure>'
+    ).format(caption, scale, body, _render_tone_keys(change_rows), _describe_marks(change_rows))
+
+
+def _render_tone_keys(change_rows: Sequence[ChangeRow]) -> Markup:
+    """The legend of the tones that occur."""
+    used = {row.tone for row in change_rows}
+    return Markup("").join(
+        Markup('<span class="ki"><span class="key {}"></span>{}</span>').format(tone, meaning)
+        for tone, meaning in _TONE_MEANINGS.items()
+        if tone in used
+    )
+
+
+def _describe_marks(change_rows: Sequence[ChangeRow]) -> str:
+    if any(row.low is not None for row in change_rows):
+        return "Bars: change of the middle ratio; lines: its 95 % interval."
+    return ""
 
 
 def _compute_scale_limits(change_rows: Sequence[ChangeRow], largest_reach: float) -> tuple[float, float]:

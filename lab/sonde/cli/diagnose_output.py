@@ -13,11 +13,11 @@ from sonde.diagnose.diagnosis import DiagnosisStopRule
 from sonde.diagnose.diagnosis_session import DiagnosisSession, NextChoice
 from sonde.diagnose.diagnosis_state import DiagnosisState
 from sonde.diagnose.diagnosis_text import (
-    describe_advice,
     describe_answer,
     describe_candidate,
-    describe_closest_alternative,
     describe_load_or_fault_probability,
+    describe_next_experiment,
+    describe_next_steps,
     describe_second_cause,
     format_duration,
     format_probability,
@@ -97,8 +97,7 @@ def print_diagnosis_state(session: DiagnosisSession, as_json: bool) -> int:
         return EXIT_OK
     print_diagnosis_answer(session)
     if choice.experiment is not None:
-        title = session.model.find_experiment(choice.experiment).description.title
-        text = f"Next: {title} ({choice.experiment}), for a cost of {format_duration(choice.values[0].cost_s)}."
+        text = describe_next_experiment(session.model.find_experiment(choice.experiment), choice.values[0].cost_s)
         get_results_console().print(text, soft_wrap=True, markup=False)
     return EXIT_OK
 
@@ -152,10 +151,8 @@ def print_diagnosis_answer(session: DiagnosisSession) -> None:
     for candidate in answer.ranking[:_MAX_LISTED_HYPOTHESES]:
         table.add_row(format_probability(candidate.probability), describe_candidate(candidate), candidate.hypothesis.id)
     out.print(table)
-    advice = describe_advice(answer.most_probable) if answer.status == "decided" else ""
-    for sentence in (advice, describe_closest_alternative(session.model, answer), *session.describe_limits()):
-        if sentence:
-            out.print(sentence, soft_wrap=True, markup=False)
+    for sentence in (*describe_next_steps(session.model, answer), *session.describe_limits()):
+        out.print(sentence, soft_wrap=True, markup=False)
 
 
 def print_next_experiment(session: DiagnosisSession, choice: NextChoice, state_file: Path) -> None:

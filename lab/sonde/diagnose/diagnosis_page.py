@@ -11,15 +11,15 @@ from sonde.charts.change_bars import ChangeRow, render_change_bars
 from sonde.charts.markup import Markup
 from sonde.charts.plot import render_html_table
 from sonde.charts.study import Study, StudySection
-from sonde.diagnose.diagnosis import RankedHypothesis, rank_hypotheses
+from sonde.diagnose.diagnosis import DiagnosisStopRule, RankedHypothesis, rank_hypotheses
 from sonde.diagnose.diagnosis_session import DiagnosisSession
 from sonde.diagnose.diagnosis_text import (
-    describe_advice,
     describe_answer,
     describe_candidate,
-    describe_closest_alternative,
     describe_load_or_fault_probability,
     describe_measured_changes,
+    describe_next_experiment,
+    describe_next_steps,
     format_log_ratio_as_change,
     format_probability,
 )
@@ -29,6 +29,9 @@ from sonde.diagnose.measurements import NODES
 _MAX_BARS, _MAX_PARTS = 6, 12
 _SLOWER_LOG_RATIO, _FASTER_LOG_RATIO = -0.1, 0.1
 _EXPLAINED_HYPOTHESES = 3
+_LIMIT_OF_HYPOTHESES = (
+    'Causes that no hypothesis describes have one answer together: "none of the hypotheses explains it".'
+)
 
 
 def build_diagnosis_page(session: DiagnosisSession) -> Study:
@@ -37,27 +40,26 @@ def build_diagnosis_page(session: DiagnosisSession) -> Study:
     machine = session.model.machine
     facts = [
         ("Machine", ", ".join(text for text in (session.state.system, f"mount {machine.mount}") if text)),
-        ("Storage targets", str(len(machine.targets))),
+        *([("Storage targets", str(len(machine.targets)))] if machine.targets else []),
         ("Hypotheses", f"{len(session.model.hypotheses)} groups"),
         ("Experiments", str(len(session.state.experiment_results))),
         ("Load or fault", describe_load_or_fault_probability(session.posterior)),
     ]
-    sentences = describe_answer(answer)
-    advice = [describe_advice(answer.most_probable), describe_closest_alternative(session.model, answer)]
+    sentences = describe_answer(answer) + describe_next_steps(session.model, answer)
+    choice = session.choose_next(DiagnosisStopRule())
+    if choice.experiment is not None:
+        experiment = session.model.find_experiment(choice.experiment)
+        sentences.append(describe_next_experiment(experiment, choice.values[0].cost_s))
     return Study(
         title="Diagnosis",
         lead=sentences[0],
         facts=facts,
-        alarms=sentences[:1]
-        if answer.status == "decided" and answer.most_probable.hypothesis.kind != "nothing"
-        else [],
+        alarms=[],
         sections=[
-            StudySection(
-                "Answer", [*sentences[1:], *(text for text in advice if text)], [_draw_ranking(answer.ranking)]
-            ),
+            StudySection("Answer", sentences[1:], [_draw_ranking(answer.ranking)]),
             *_make_step_sections(session),
             *_make_evidence_sections(session),
-            StudySection("What this diagnosis cannot see", session.describe_limits() or ["Nothing is left out."], []),
+            StudySection("What else to know", [*session.describe_limits(), _LIMIT_OF_HYPOTHESES], []),
         ],
     )
 

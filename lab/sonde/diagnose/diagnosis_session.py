@@ -27,8 +27,8 @@ from sonde.diagnose.diagnosis_state import DiagnosisState
 from sonde.diagnose.diagnosis_text import (
     EvidenceRow,
     describe_answer,
+    describe_answer_with_advice,
     describe_contradicting_repeats,
-    describe_load_or_fault_probability,
     describe_measured_changes,
     describe_results_after_fix,
     format_probability,
@@ -389,10 +389,10 @@ class DiagnosisSession:
 
     def to_json(self) -> dict[str, Any]:
         """The answer as a document."""
-        answer, load_or_fault = self.answer, describe_load_or_fault_probability(self.posterior)
+        answer = self.answer
         return {
             "status": answer.status,
-            "sentences": [*describe_answer(answer), load_or_fault, *self.describe_limits()],
+            "sentences": [*describe_answer_with_advice(self.model, self.posterior, answer), *self.describe_limits()],
             "entropy_bits": self.posterior.entropy_bits,
             "experiments": [item.result.experiment for item in self.state.results],
             "categories": dict(self.posterior.sum_probabilities_by_category()),

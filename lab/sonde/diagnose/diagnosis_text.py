@@ -11,6 +11,7 @@ import numpy as np
 
 from sonde.diagnose.diagnosis import DiagnosisAnswer, RankedHypothesis
 from sonde.diagnose.diagnosis_model import DiagnosisModel
+from sonde.diagnose.experiment_plan import ScaledExperiment
 from sonde.diagnose.hypotheses import FAULT, NOTHING, UNEXPLAINED
 from sonde.diagnose.library import find_diagnosis_experiment
 from sonde.diagnose.likelihood import ExperimentResult
@@ -260,6 +261,26 @@ def _describe_predicted(prediction: Prediction, strengths: Floats, noun: str) ->
     return ", ".join(texts)
 
 
+def describe_answer_with_advice(model: DiagnosisModel, posterior: Posterior, answer: DiagnosisAnswer) -> list[str]:
+    """Returns the answer, whether load or a fault is the cause, and what to do; the answer is the first sentence."""
+    return [
+        *describe_answer(answer),
+        describe_load_or_fault_probability(posterior),
+        *describe_next_steps(model, answer),
+    ]
+
+
+def describe_next_steps(model: DiagnosisModel, answer: DiagnosisAnswer) -> list[str]:
+    """Returns what to do about a decided cause, and which hypothesis is closest to the most probable one."""
+    advice = describe_advice(answer.most_probable) if answer.status == "decided" else ""
+    return [text for text in (advice, describe_closest_alternative(model, answer)) if text]
+
+
+def describe_next_experiment(experiment: ScaledExperiment, cost_s: float) -> str:
+    """Returns which experiment follows, and its cost."""
+    return f"Next: {experiment.description.title} ({experiment.id}), for a cost of {format_duration(cost_s)}."
+
+
 def describe_closest_alternative(model: DiagnosisModel, answer: DiagnosisAnswer) -> str:
     """Returns which other hypothesis is closest, and the experiment whose predictions differ most from it."""
     if len(answer.ranking) < 2:
@@ -274,8 +295,8 @@ def describe_closest_alternative(model: DiagnosisModel, answer: DiagnosisAnswer)
             if len(middle) == 2 and abs(middle[0] - middle[1]) > best_difference:
                 best_name, best_difference = experiment.id, abs(middle[0] - middle[1])
     if not best_name:
-        return f"No experiment separates it from the second hypothesis, {second.title}."
-    return f"The second hypothesis is {second.title}; the experiment {best_name} separates them most."
+        return f"No experiment separates it from the second hypothesis: {second.title}."
+    return f"The second hypothesis: {second.title}; the experiment {best_name} separates them most."
 
 
 def describe_advice(ranked_hypothesis: RankedHypothesis) -> str:

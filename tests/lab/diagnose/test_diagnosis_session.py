@@ -11,11 +11,18 @@ from pathlib import Path
 import pytest
 
 from sonde.charts.study import write_study_page
+from sonde.diagnose.diagnosis import DiagnosisStopRule
 from sonde.diagnose.diagnosis_model import DiagnosisModel
 from sonde.diagnose.diagnosis_page import build_diagnosis_page
 from sonde.diagnose.diagnosis_session import DiagnosisSession
 from sonde.diagnose.diagnosis_state import DiagnosisState
-from sonde.diagnose.diagnosis_text import describe_answer, describe_candidate, describe_second_cause
+from sonde.diagnose.diagnosis_text import (
+    describe_answer,
+    describe_candidate,
+    describe_next_experiment,
+    describe_next_steps,
+    describe_second_cause,
+)
 from sonde.diagnose.library import find_diagnosis_experiment
 from sonde.diagnose.modeled_truth import ModeledTruth
 from sonde.diagnose.predictive_check import PredictiveCheck
@@ -107,6 +114,25 @@ def test_page_lists_the_steps_in_order(session: DiagnosisSession, tmp_path: Path
     assert page.index("Step 1: every-target") < page.index("Step 2: names")
     assert "a storage target is slow: t5" in page
     assert "<script" not in page
+
+
+def test_page_and_document_have_the_sentences_of_the_terminal(
+    diagnosis_model: DiagnosisModel, simulator: Simulator, tmp_path: Path
+) -> None:
+    session = DiagnosisSession(DiagnosisState("small"), diagnosis_model, simulator)
+    session.add_result(
+        parse_stated_result(find_diagnosis_experiment("every-target"), ["write=-5%", "read=-30%"]), "hand"
+    )
+    page = write_study_page(build_diagnosis_page(session), tmp_path / "case.html").read_text(encoding="utf-8")
+    choice = session.choose_next(DiagnosisStopRule())
+    assert choice.experiment is not None
+    experiment = session.model.find_experiment(choice.experiment)
+    assert describe_next_experiment(experiment, choice.values[0].cost_s) in page
+    (sentence,) = describe_next_steps(session.model, session.answer)  # no advice while nothing is decided
+    assert sentence in page
+    assert sentence in session.to_json()["sentences"]
+    assert page.count(describe_answer(session.answer)[0]) == 1
+    assert "interval" not in page.partition("Step 1")[2].partition("For and against")[0]
 
 
 def test_bundle_has_no_names_of_hosts(session: DiagnosisSession, tmp_path: Path) -> None:

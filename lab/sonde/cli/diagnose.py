@@ -20,7 +20,7 @@ from sonde.cli.diagnose_output import (
     print_second_cause_search,
     write_experiment_plan,
 )
-from sonde.cli.options import VerbGroup, add_archive_option, add_existing_archive_option, add_json_option
+from sonde.cli.options import VerbGroup, add_archive_option, add_json_option
 from sonde.diagnose.diagnosis import DiagnosisStopRule
 from sonde.diagnose.diagnosis_page import build_diagnosis_page
 from sonde.diagnose.diagnosis_state import (
@@ -362,7 +362,7 @@ def report_command(state_file: Path, out: Path, archive: Archive) -> int:
 @click.option(
     "--out", type=click.Path(path_type=Path), required=True, metavar="ARCHIVE", help="A .tar.gz file to write."
 )
-@add_existing_archive_option
+@add_archive_option
 def bundle_command(state_file: Path, out: Path, archive: Archive) -> int:
     """Write what a vendor needs in one archive: diagnosis, page, system file and records, without names of hosts.
 

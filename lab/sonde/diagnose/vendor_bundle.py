@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One archive for the vendor: diagnosis, page, system file and records, without names and addresses of hosts."""
+"""One archive for the vendor: diagnosis, page, system file and records, without names and addresses of hosts, and
+without the path of a diagnosed directory."""
 
 from __future__ import annotations
 
@@ -28,10 +29,12 @@ _BUNDLED_LINE_TYPES = ("phase_begin", "phase_end", "series", "histogram", "nodes
 
 
 class Redaction:
-    """Replaces names of hosts by kind and number, in the same way everywhere."""
+    """Replaces names of hosts by kind and number, and the path of a diagnosed directory, in the same way everywhere."""
 
-    def __init__(self, system_document: Mapping[str, Any], other_hosts: tuple[str, ...] = ()) -> None:
-        names: dict[str, str] = {}
+    def __init__(
+        self, system_document: Mapping[str, Any], other_hosts: tuple[str, ...] = (), directory: str = ""
+    ) -> None:
+        names = {directory: "the directory"} if directory.strip("/") else {}
         for kind, word in _HOST_NOUNS.items():
             for number, part in enumerate(system_document.get(kind, ()), start=1):
                 names[str(part["id"])] = f"{word}-{number}"
@@ -72,7 +75,7 @@ def build_vendor_bundle(session: DiagnosisSession, archive: Archive, bundle_file
         for line in lines
         if line.get("type") == "node" and "host" in line
     )
-    redaction = Redaction(session.model.machine.document, hosts)
+    redaction = Redaction(session.model.machine.document, hosts, session.state.directory)
     state = {key: value for key, value in session.state.to_json().items() if key != "system"}
     files = {
         "diagnosis.json": format_json_file(redaction.redact_document(session.to_json())),

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from sonde.charts.study import write_study_page
+from sonde.cli.main import main
 from sonde.diagnose.diagnosis import DiagnosisStopRule
 from sonde.diagnose.diagnosis_model import DiagnosisModel
 from sonde.diagnose.diagnosis_page import build_diagnosis_page
@@ -150,6 +151,20 @@ def test_redaction_is_consistent_across_documents() -> None:
     assert redaction.redact_text("n12 n1 n1-n12 login.example.org") == "node-2 node-1 node-1-node-2 host-3"
     document = redaction.redact_document({"n1": ["n12"], "nid": "7@o2ib", "title": "ours"})
     assert document == {"node-1": ["node-2"]}
+
+
+def test_bundle_of_a_directory_has_no_path(tmp_path: Path) -> None:
+    case, bundle_file, scratch = tmp_path / "case.json", tmp_path / "case.tar.gz", tmp_path / "anna"
+    scratch.mkdir()
+    archive = ["--archive", str(tmp_path / "archive")]
+    assert main(["diagnose", "start", str(case), "--directory", str(scratch)]) == 0
+    assert main(["diagnose", "answer", str(case), "cached-file", "write=-60%", *archive]) == 0
+    assert main(["diagnose", "bundle", str(case), "--out", str(bundle_file), *archive]) == 0
+    with tarfile.open(bundle_file) as bundle:
+        texts = [bundle.extractfile(member).read().decode() for member in bundle.getmembers()]  # type: ignore[union-attr]
+    assert len(texts) == 4
+    assert not any("anna" in text for text in texts)
+    assert "mount the directory" in texts[3]
 
 
 def test_logs_are_evidence_once(diagnosis_model: DiagnosisModel, simulator: Simulator, tmp_path: Path) -> None:

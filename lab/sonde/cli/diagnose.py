@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from sonde.charts.study import write_study_page
-from sonde.cli.diagnose_checks import check_start_options, check_start_state, require_distinct_names, require_other_file
+from sonde.cli.diagnose_checks import check_start_options, require_distinct_names, require_other_file
 from sonde.cli.diagnose_output import (
     add_evidence,
     find_run_folder,
@@ -23,8 +23,10 @@ from sonde.cli.diagnose_output import (
 from sonde.cli.options import VerbGroup, add_archive_option, add_json_option
 from sonde.diagnose.diagnosis import DiagnosisStopRule
 from sonde.diagnose.diagnosis_page import build_diagnosis_page
+from sonde.diagnose.diagnosis_session import DiagnosisSession
 from sonde.diagnose.diagnosis_state import (
     DiagnosisState,
+    check_planted_truth,
     check_suspects,
     make_truth,
     parse_complaint,
@@ -124,7 +126,7 @@ def start_command(
         truth=truth,
         directory=directory or "",
     )
-    check_start_state(state)
+    check_planted_truth(DiagnosisSession.read_machine(state), state)
     write_diagnosis_state(state_file, state)
     get_messages_console().print(
         f"Begun: {state_file}. Next: sonde diagnose {'run' if on_model else 'next'} {state_file}"

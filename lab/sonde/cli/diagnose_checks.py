@@ -7,15 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from sonde.diagnose.diagnosis_session import DiagnosisSession
-from sonde.diagnose.diagnosis_state import DiagnosisState, check_planted_truth
-from sonde.diagnose.experiment_plan import scale_experiment_to_machine
-from sonde.diagnose.library import find_diagnosis_experiment
-from sonde.diagnose.simulation import SimulationRequest, Simulator
 from sonde.model.errors import UserError
-
-# An experiment that every machine with storage targets can simulate, in a fraction of a second.
-_SHORT_EXPERIMENT = "one-client"
 
 
 def require_distinct_names(arguments: Sequence[str]) -> None:
@@ -46,16 +38,3 @@ def check_start_options(
         raise UserError("Give either --system with the machine's system file, or --directory for a local file system.")
     if directory and has_system_options:
         raise UserError("--mount, --targets and --suspect are about a system file; leave them out with --directory.")
-
-
-def check_start_state(state: DiagnosisState) -> None:
-    """Checks that the machine can have the suspects, and what is planted in it. Raises UserError."""
-    machine = DiagnosisSession.read_machine(state)
-    check_planted_truth(machine, state)
-    if state.truth is None or not state.truth.faults:
-        return
-    simulator = Simulator(machine, None)
-    experiment = scale_experiment_to_machine(find_diagnosis_experiment(_SHORT_EXPERIMENT), simulator.machine)
-    refusal = simulator.simulate_request(SimulationRequest(experiment, state.truth.faults, state.seed))
-    if isinstance(refusal, str):
-        raise UserError(f"{refusal[:1].upper()}{refusal[1:].rstrip('.')}.")

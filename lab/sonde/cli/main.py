@@ -60,6 +60,7 @@ _SHARED_MODULES = frozenset(
         "layout_verify",
         "route_live",
         "route_output",
+        "diagnose_checks",
         "diagnose_output",
         "completion",
         "output_options",

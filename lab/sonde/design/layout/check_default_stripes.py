@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from sonde.design.checked_items import CheckedItem
+from sonde.design.checked_items import CheckedItem, split_faults_and_comparisons
 from sonde.design.layout.check_objects import ALL_TARGETS
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.file_system_layout import FileSystemLayout
@@ -26,7 +26,8 @@ _REMEDY_END = "; files that exist keep theirs until lfs migrate"
 
 @dataclass(frozen=True)
 class _DefaultStripes:
-    """The default of a file system by its name, which may be unknown. Values that are not shown are empty."""
+    """The default of a file system by its name, which may be unknown. Values that are not shown, or that the plan does
+    not have, are empty."""
 
     file_system: str
     location: str
@@ -34,12 +35,23 @@ class _DefaultStripes:
     count: str
     size: str
     component_count: int
+    planned_count: str = ""
+    planned_size: str = ""
+    planned_components: str | None = None
 
     def describe_remedy(self, attribute: str, value: str) -> str:
-        """The command that sets one of the values."""
+        """The command that sets one of the values. That of a root replaces its whole layout, so it has both."""
         if not self.is_root:
             return f"lctl set_param -P lod.{self.file_system}-MDT*-mdtlov.{attribute}={value} on the management server"
-        return f"lfs setstripe {'-c' if attribute == COUNT else '-S'} {value} {self.location}{_REMEDY_END}"
+        values = {"-c": self.planned_count or self.count, "-S": self.planned_size or self.size}
+        options = " ".join(f"{option} {text}" for option, text in values.items() if text not in ("", "0"))
+        return f"lfs setstripe {options} {self.location}{_REMEDY_END}"
+
+    def list_decided_attributes(self) -> Iterator[str]:
+        """The attributes that a root decides, whatever the metadata servers give."""
+        if self.is_root:
+            yield from (COUNT,) if self.count not in ("", "0") or self.component_count > 1 else ()
+            yield from (SIZE,) if self.size not in ("", "0") or self.component_count > 1 else ()
 
 
 def find_default_stripe_faults(
@@ -48,28 +60,41 @@ def find_default_stripe_faults(
     mount_points: Collection[str],
 ) -> Iterator[LayoutFault | CheckedItem]:
     """Defaults by which each file has objects on all targets, and those that differ from the planned ones."""
-    is_lustre = planned_layout is not None and planned_layout.table.kind == "lustre"
-    for default in _list_defaults(file_systems):
-        stripe = None
-        if planned_layout is not None and is_lustre and _is_of_plan(default, planned_layout, mount_points):
-            stripe = planned_layout.table.stripe
-            default = replace(default, file_system=planned_layout.id[:LUSTRE_NAME_LENGTH])
-        count = str(int(stripe.count)) if stripe is not None and stripe.count is not None else ""
-        yield CheckedItem("the planned default stripes" if stripe is not None else "default stripes", default.location)
-        if stripe is not None and (fault := _compare_components(default, count, stripe.layout)) is not None:
-            yield fault
-            continue
-        yield from _check_count(default, count)
-        if stripe is not None and stripe.size is not None and default.size not in ("", "0"):
-            yield from _check_size(default, int(stripe.size))
+    results: list[LayoutFault | CheckedItem] = []
+    for default in _list_defaults_with_plan(file_systems, planned_layout, mount_points):
+        has_plan = default.planned_components is not None
+        results.append(CheckedItem("the planned default stripes" if has_plan else "default stripes", default.location))
+        if (fault := _compare_components(default)) is not None:
+            results.append(fault)
+        else:
+            results += [*_check_count(default), *_check_size(default)]
+    faults, items = split_faults_and_comparisons(results)
+    yield from items
+    yield from drop_overridden_stripe_faults(faults, file_systems, planned_layout, mount_points)
+
+
+def drop_overridden_stripe_faults(
+    faults: Sequence[LayoutFault],
+    file_systems: Sequence[ObservedFileSystem],
+    planned_layout: FileSystemLayout | None,
+    mount_points: Collection[str],
+) -> list[LayoutFault]:
+    """The faults without those of values of metadata servers in whose place files get those of the root."""
+    decided = {(f":/{default.file_system}", attribute)
+               for default in _list_defaults_with_plan(file_systems, planned_layout, mount_points)
+               for attribute in default.list_decided_attributes()}  # fmt: skip
+    return [
+        fault for fault in faults if _SERVER_SUFFIX not in fault.location
+        or not decided & {(device, attribute) for device in fault.devices for attribute in fault.attributes}
+    ]  # fmt: skip
 
 
 def join_default_stripe_faults(faults: Sequence[LayoutFault]) -> list[LayoutFault]:
-    """The faults, with one for the default of a file system: that of its root, which the metadata servers also show."""
-    groups: dict[str, list[LayoutFault]] = {}
+    """The faults, with one for each default of a file system, which several metadata servers show."""
+    groups: dict[tuple[str, Sequence[str]], list[LayoutFault]] = {}
     for fault in faults:
         if {COUNT, SIZE} & set(fault.attributes) and fault.devices:
-            groups.setdefault(fault.devices[0], []).append(fault)
+            groups.setdefault((fault.devices[0], fault.attributes), []).append(fault)
     remaining = list(faults)
     for group in groups.values():
         cause, *effects = sorted(group, key=lambda fault: _SERVER_SUFFIX in fault.location)
@@ -99,6 +124,28 @@ def _list_defaults(file_systems: Sequence[ObservedFileSystem]) -> Iterator[_Defa
             )  # fmt: skip
 
 
+def _list_defaults_with_plan(
+    file_systems: Sequence[ObservedFileSystem], planned_layout: FileSystemLayout | None, mount_points: Collection[str]
+) -> Iterator[_DefaultStripes]:
+    for default in _list_defaults(file_systems):
+        if (
+            planned_layout is not None
+            and planned_layout.table.kind == "lustre"
+            and _is_of_plan(default, planned_layout, mount_points)
+        ):
+            name, stripe = planned_layout.id[:LUSTRE_NAME_LENGTH], planned_layout.table.stripe
+            if stripe is None:
+                yield replace(default, file_system=name)
+            else:
+                yield replace(
+                    default, file_system=name, planned_components=stripe.layout,
+                    planned_count=str(int(stripe.count)) if stripe.count is not None else "",
+                    planned_size=str(int(stripe.size)) if stripe.size is not None else "",
+                )  # fmt: skip
+        else:
+            yield default
+
+
 def _is_of_plan(default: _DefaultStripes, planned_layout: FileSystemLayout, mount_points: Collection[str]) -> bool:
     """Whether it is the default of the planned file system: by its name, else by where the plan mounts it."""
     if default.file_system:
@@ -106,9 +153,10 @@ def _is_of_plan(default: _DefaultStripes, planned_layout: FileSystemLayout, moun
     return not mount_points or default.location in mount_points
 
 
-def _compare_components(default: _DefaultStripes, planned_count: str, planned_components: str) -> LayoutFault | None:
+def _compare_components(default: _DefaultStripes) -> LayoutFault | None:
     """A fault where one of both has several components and the other one has not."""
     has_components = default.component_count > 1
+    planned_components, planned_count = default.planned_components, default.planned_count
     if has_components == bool(planned_components) or not default.is_root or not (planned_components or planned_count):
         return None
     observed = f"{default.component_count} components" if has_components else f"the stripe count {default.count} alone"
@@ -120,7 +168,8 @@ def _compare_components(default: _DefaultStripes, planned_count: str, planned_co
     )  # fmt: skip
 
 
-def _check_count(default: _DefaultStripes, planned_count: str) -> Iterator[LayoutFault]:
+def _check_count(default: _DefaultStripes) -> Iterator[LayoutFault]:
+    planned_count = default.planned_count
     count = "1" if default.count == "0" else default.count
     if re.fullmatch(r"-1|\d+", count) is None or count == planned_count:
         return
@@ -140,11 +189,12 @@ def _check_count(default: _DefaultStripes, planned_count: str) -> Iterator[Layou
         )  # fmt: skip
 
 
-def _check_size(default: _DefaultStripes, planned_size: int) -> Iterator[LayoutFault]:
-    if default.size.isdigit() and int(default.size) != planned_size:
+def _check_size(default: _DefaultStripes) -> Iterator[LayoutFault]:
+    planned_size = default.planned_size
+    if planned_size and default.size.isdigit() and default.size not in ("0", planned_size):
         yield _make_fault(
-            default, SIZE, f"the default stripe size is {format_bytes(int(default.size))}", format_bytes(planned_size),
-            _OTHER_SIZE_COST, default.describe_remedy(SIZE, str(planned_size)),
+            default, SIZE, f"the default stripe size is {format_bytes(int(default.size))}",
+            format_bytes(int(planned_size)), _OTHER_SIZE_COST, default.describe_remedy(SIZE, planned_size),
         )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from sonde.design.checked_items import CheckedItem, split_faults_and_comparisons
 from sonde.design.layout.check import check_layout
-from sonde.design.layout.check_default_stripes import join_default_stripe_faults
+from sonde.design.layout.check_default_stripes import drop_overridden_stripe_faults, join_default_stripe_faults
 from sonde.design.layout.check_file_placement import find_placement_faults
 from sonde.design.layout.check_host_arrays import find_array_differences, join_array_differences
 from sonde.design.layout.check_host_pairs import compare_hosts
@@ -76,6 +76,8 @@ def check_hosts(
         each for each in own_faults if each.kind != "target mounted at a start" or each.location not in shared_parts
     ]
     own_faults = exclude_storage_of_partners(storage_by_host, own_faults, mount_points)
+    file_systems = [each for storage in storage_by_host.values() for each in storage.file_systems]
+    own_faults = drop_overridden_stripe_faults(own_faults, file_systems, planned_layout, mount_points)
     own_faults = list(correct_inactive_arrays(storage_by_host, own_faults))
     own_faults = correct_map_names(storage_by_host, own_faults, written)
     # a fault that a host explains by one of its devices is missing there; another host may add planned values

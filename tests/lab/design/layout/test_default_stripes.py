@@ -65,7 +65,26 @@ def test_stripes_of_root_and_servers_are_one_fault(tmp_path: Path, root: str) ->
     (fault,) = find_faults(tmp_path, root, "lod.fs-MDT0000-mdtlov.stripecount=4\nlod.fs-MDT0000-mdtlov.stripesize=0")
     assert fault.location == ("login: /fs" if root else "mds1: fs-MDT0000-mdtlov")
     assert fault.problem == "the default stripe count is 4; planned is 2"
-    assert fault.remedy.startswith("lfs setstripe -c 2 /fs" if root else "lctl set_param -P lod.fs-MDT*-mdtlov.")
+    assert fault.remedy.startswith(
+        "lfs setstripe -c 2 -S 1048576 /fs" if root else "lctl set_param -P lod.fs-MDT*-mdtlov."
+    )
+
+
+def test_root_overrides_the_stripes_of_servers(tmp_path: Path) -> None:
+    servers = "lod.fs-MDT0000-mdtlov.stripecount=1\nlod.fs-MDT0000-mdtlov.stripesize=4194304"
+    assert find_faults(tmp_path, print_root(), servers) == ()
+
+
+def test_root_without_a_count_has_that_of_servers(tmp_path: Path) -> None:
+    servers = "lod.fs-MDT0000-mdtlov.stripecount=4\nlod.fs-MDT0000-mdtlov.stripesize=0"
+    (fault,) = find_faults(tmp_path, print_root(0), servers)
+    assert fault.consequences == ("mds1: fs-MDT0000-mdtlov: the default stripe count is 4; planned is 2",)
+
+
+def test_root_of_other_count_and_size_is_two_faults(tmp_path: Path) -> None:
+    faults = find_faults(tmp_path, print_root(4, 4 * MIB))
+    assert [fault.attributes for fault in faults] == [("stripecount",), ("stripesize",)]
+    assert all(fault.remedy.startswith("lfs setstripe -c 2 -S 1048576 /fs;") for fault in faults)
 
 
 def test_stripes_of_another_file_system_are_no_fault(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def find_journal_faults(observed_storage: ObservedStorage) -> Iterator[LayoutFau
         yield CheckedItem("the write journal", array.name)
         if lacks_journal(array):
             yield _describe_lost_journal(array)
-        elif array.settings.get("journal_mode") and not _is_redundant(observed_storage, journals[0]):
+        elif journals and array.settings.get("journal_mode") and not _is_redundant(observed_storage, journals[0]):
             yield from _check_journal_mode(array, journals[0])
         for name in journals:
             drives = [disk.flash for disk in observed_storage.iterate_disks_below(name) if disk.kind == "disk"]

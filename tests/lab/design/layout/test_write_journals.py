@@ -70,6 +70,13 @@ def test_journal_on_an_array_has_its_name_in_the_kernel() -> None:
     assert read_saved_output(text, "mdadm").disks["md0"].settings["journal_devices"] == "md126"
 
 
+def test_failed_journal_on_an_array_is_lost() -> None:
+    row = "\n       0       9      126        -      faulty journal   /dev/md/m:r6_wjournal\n"
+    text = DETAIL.format(state="clean, readonly", failed=1, journal=row)
+    (fault,) = (fault for fault in check_outputs({"mdadm": text}).faults if fault.kind == "write journal lost")
+    assert "md126 has failed" in fault.problem
+
+
 @pytest.mark.parametrize("mdstat", ["", MDSTAT.format(state="(read-only) ", flags="(J)(F)")])
 def test_failed_journal_explains_the_read_only_array(mdstat: str) -> None:
     outputs = {**({"mdstat": mdstat} if mdstat else {}), **make_outputs("faulty journal", "readonly")}
@@ -91,6 +98,11 @@ def test_write_back_journal_on_one_drive_is_reported() -> None:
     assert fault.kind == "write-back journal on one drive"
     quiet = mode.replace("write-through [write-back]", "[write-through] write-back")
     assert not check_outputs({**make_outputs(), "sysfs": quiet}).faults
+
+
+def test_mode_of_an_array_without_its_journal_is_no_error() -> None:
+    mode = "/sys/block/md0/md/journal_mode:[write-through] write-back\n"
+    assert not check_outputs({**make_outputs(""), "sysfs": mode}).faults
 
 
 def test_journal_on_a_rotating_drive_is_reported() -> None:

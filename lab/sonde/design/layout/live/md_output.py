@@ -32,7 +32,7 @@ EXAMINE_FORM = r"^[ \t]+Magic : a92b4efc"
 _DETAIL_ROW_PATTERN = re.compile(r"^[ \t]+\d+\s+\d+\s+\d+\s+(\d+|-)\s+(\S.*?)\s+/dev/(?:\S+/)?(\S+)$", re.MULTILINE)
 
 _JOURNAL_ROW_PATTERN = re.compile(
-    r"^[ \t]+(?:\d+|-)\s+\d+\s+(\d+)\s+-\s+(?:faulty +)?journal\s+(/dev/\S+)$", re.MULTILINE
+    r"^[ \t]+(?:\d+|-)\s+\d+\s+(\d+)\s+-\s+(faulty +|)journal\s+(/dev/\S+)$", re.MULTILINE
 )
 
 
@@ -158,15 +158,22 @@ WAITING_RESYNC, _WAITS = "waiting", r"PENDING|DELAYED"
 
 
 def _list_failed_members(detail_text: str) -> list[str]:
-    """The members that mdadm --detail marks as faulty; they belong to no slot of the array."""
-    return [device for _, state, device in _DETAIL_ROW_PATTERN.findall(detail_text) if "faulty" in state]
+    """The members and journals that mdadm --detail marks as faulty; they belong to no slot of the array."""
+    members = [device for _, state, device in _DETAIL_ROW_PATTERN.findall(detail_text)
+               if "faulty" in state and "journal" not in state]  # fmt: skip
+    return [*members, *(name for name, state in _read_journal_rows(detail_text) if state)]
 
 
 def _list_journals(detail_text: str) -> list[str]:
-    """The devices that keep the write journal of an array, also a failed one ("faulty journal"). The path of an array
-    that is a journal ends in its name; its minor number is that of the kernel's name."""
-    rows = _JOURNAL_ROW_PATTERN.findall(detail_text)
-    return [f"md{minor}" if path.startswith("/dev/md/") else path.rpartition("/")[2] for minor, path in rows]
+    """The devices that keep the write journal of an array, also a failed one ("faulty journal")."""
+    return [name for name, _ in _read_journal_rows(detail_text)]
+
+
+def _read_journal_rows(detail_text: str) -> list[tuple[str, str]]:
+    """The write journals, each with "faulty" or nothing. The path of an array that is a journal ends in its name; its
+    minor number is that of the kernel's name."""
+    return [(f"md{minor}" if path.startswith("/dev/md/") else path.rpartition("/")[2], state.strip())
+            for minor, state, path in _JOURNAL_ROW_PATTERN.findall(detail_text)]  # fmt: skip
 
 
 def _is_special(state: str) -> bool:

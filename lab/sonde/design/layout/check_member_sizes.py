@@ -33,7 +33,12 @@ def find_size_faults(observed_storage: ObservedStorage, disk: ObservedDisk) -> I
         return
     common, count = Counter(sizes).most_common(1)[0]
     has_majority = len(sizes) == len(disk.members) and 2 * count > len(sizes)
-    if has_majority and common == min(sizes) and disk.kind == "md" and disk.level in _EQUALLY_USED_LEVELS:
+    if (
+        has_majority
+        and common - min(sizes) <= _EQUAL_SHARE * common
+        and disk.kind == "md"
+        and disk.level in _EQUALLY_USED_LEVELS
+    ):
         return
     odd = {name: size for name, size in zip(disk.members, sizes, strict=True)
            if abs(size - common) > _EQUAL_SHARE * common} if has_majority else {}  # fmt: skip

@@ -77,6 +77,15 @@ def test_only_members_that_cost_space_are_reported(size: int, expected_text: str
     assert all(fault.problem.startswith(expected_text) for fault in faults)
 
 
+def test_larger_and_slightly_smaller_drive_are_sound() -> None:
+    outputs = make_server_outputs()
+    document = json.loads(outputs["lsblk"])
+    for row in document["blockdevices"]:
+        row["size"] += {"sdh": 30 * _TIB, "sdg": -(2**19)}.get(row["name"], 0)
+    outputs["lsblk"] = json.dumps(document)
+    assert "unequal members of a stripe" not in [fault.kind for fault in check_outputs(outputs).faults]
+
+
 @pytest.mark.parametrize(("second", "count"), [("nvme0n1p2", 1), ("nvme1n1p1", 0)])
 def test_mirror_of_partitions_of_one_drive_is_reported(second: str, count: int) -> None:
     lsblk = {"blockdevices": [

@@ -34,9 +34,7 @@ _OPTIONS_OF_PEERS = frozenset(
     f"mount option {name}" for name in ("ro", "rw", "norecovery", "noload", "nobarrier", "nouuid")
 )
 # Attributes that follow from the class of a drive: its rotation rate, and whether it speaks SAS or SATA.
-_OF_THE_CLASS = frozenset(
-    {"negotiated_linkrate", "queue_depth", "error_recovery", "write_cache", "timeout", "eh_timeout", "nr_requests"}
-)
+_OF_THE_CLASS = frozenset({"negotiated_linkrate", "queue_depth", "error_recovery", "write_cache", "nr_requests"})
 _ANY = frozenset[str]()
 
 

@@ -53,6 +53,14 @@ def test_sata_drive_explains_its_slower_link() -> None:
     assert len(fault.consequences) == 1
 
 
+def test_timeout_does_not_follow_from_the_class() -> None:
+    outputs = make_server_outputs()
+    for name in [drive["name"] for drive in json.loads(outputs["lsblk"])["blockdevices"]]:
+        outputs[f"smartctl -a /dev/{name}"] = SMART.format(rate="5400 rpm" if name == "sdd" else "7200 rpm")
+        outputs[f"{name} timeout"] = f"/sys/block/{name}/device/timeout:{60 if name == 'sdd' else 30}\n"
+    assert {fault.attributes for fault in check_outputs(outputs).faults} == {("rotation_rate",), ("timeout",)}
+
+
 @pytest.mark.parametrize("rate", ["7200 rpm", "10000 rpm"])
 def test_equal_or_faster_drive_is_sound(rate: str) -> None:
     assert not find_faults(rate)

@@ -29,7 +29,7 @@ _INDIVIDUAL_ATTRIBUTE_PATTERN = re.compile(
     r"|rotational|size|slots|(?:spare|journal)_devices|spares|failed|degraded|sync_action|sync_completed|sync_speed|mismatch_cnt"
     r"|reshape_position|resync_start|array_state|devices|raid_disks|level|used_bytes|superblock_version|array_size"
     r"|volume_group|volume_type|origin|data_percent|metadata_percent|copy_percent|pool|lvm_kernel_name|twice|mapper_targets|group_of_pv|volume_bytes|device_bytes|bad_blocks|map_size|dev"
-    r"|access_state|preferred_path|device_b\w+|\w+_busy|inflight|stat|cntlid|address|firmware_rev|numa_node|nsid|nguid"
+    r"|access_state|queueing|preferred_path|device_b\w+|\w+_busy|inflight|stat|cntlid|address|firmware_rev|numa_node|nsid|nguid"
     r"|eui|\w+nqn|hostid|local_cpu\w*|sync_m\w+|new_dev|reshape_direction|io_poll_delay|queue_count|sqsize"
     r"|health|smart_\w+|used_percent|mapper_unit|write_mostly|failfast|io\w+_cnt|evt_media_change|modalias|uevent|type|scsi_level|inquiry|sas_\w+|vpd_pg\w+"
     r"|max_segment\w*|max_integrity_segments|max_discard_segments|max_hw_sectors_kb|dma_alignment|virt_boundary_mask"
@@ -86,8 +86,8 @@ ATTRIBUTE_COSTS = {
 }
 
 _DEFAULT_REMEDY = "give it the value of the others, or find out why it has another one"
-# Attributes that are the class of a drive. Another model of the same class, as a newer one, is no difference.
 _CLASS_REMEDY = "replace it by a drive of the class of the others"
+# Attributes that define the class of a drive. A newer model of the same class is no difference.
 _CLASS_ATTRIBUTES = ("rotation_rate", "tran")
 
 

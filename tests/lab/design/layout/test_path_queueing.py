@@ -13,21 +13,24 @@ from sonde.design.layout.live.joining import join_observations
 from sonde.design.layout.live.observations import ObservedFileSystem, merge_observations
 from sonde.design.layout.live.saved_output import read_collector_output, read_saved_output
 
-MAPS = "".join(
-    f"lun{number} (3600a098000b0f4c20000{number}5f8e2a1c00) dm-{number} ACME,LUN\n"
-    "size=10T features='1 queue_if_no_path' hwhandler='1 alua' wp=rw\n"
-    "`-+- policy='service-time 0' prio=50 status=active\n"
-    f"  |- 1:0:0:{number} sd{'ab'[number]} 8:{number} active ready running\n"
-    f"  `- 2:0:0:{number} sd{'cd'[number]} 8:{number}2 active ready running\n"
-    for number in range(2)
-)
 HEAD = "name failback queueing paths dm-st  write_prot\n"
 PAIR = "10.1.0.11@o2ib:10.1.0.12@o2ib"
 
 
+def print_maps(count: int) -> str:
+    return "".join(
+        f"lun{number} (3600a098000b0f4c20000{number}5f8e2a1c00) dm-{number} ACME,LUN\n"
+        "size=10T features='1 queue_if_no_path' hwhandler='1 alua' wp=rw\n"
+        "`-+- policy='service-time 0' prio=50 status=active\n"
+        f"  |- 1:0:0:{number} sd{'abcd'[number]} 8:{number} active ready running\n"
+        f"  `- 2:0:0:{number} sd{'efgh'[number]} 8:{number}2 active ready running\n"
+        for number in range(count)
+    )
+
+
 def check(queueing: str, failover: str = PAIR) -> LayoutCheck:
     """A server with two maps that queue that long, and the label of a target with its failover nodes."""
-    storage = read_saved_output(MAPS, "multipath")
+    storage = read_saved_output(print_maps(2), "multipath")
     if queueing:
         rows = "".join(f"lun{number} immediate {queueing} 2 active rw\n" for number in range(2))
         storage = merge_observations(storage, read_saved_output(HEAD + rows, "multipathd"))
@@ -45,6 +48,14 @@ def test_endless_queue_of_a_failover_pair_is_one_fault(queueing: str) -> None:
 def test_limited_queue_of_a_failover_pair_is_sound(queueing: str) -> None:
     assert not check(queueing).faults
     assert not check(queueing).unknown
+
+
+def test_map_that_counts_down_does_not_differ_from_its_peers() -> None:
+    rows = "".join(f"lun{number} immediate {text} 2 active rw\n"
+                   for number, text in enumerate(("25 sec", "12 chk", "12 chk", "12 chk")))  # fmt: skip
+    storage = merge_observations(read_saved_output(print_maps(4), "multipath"),
+                                 read_saved_output(HEAD + rows, "multipathd"))  # fmt: skip
+    assert not check_layout(join_observations(storage)).faults
 
 
 def test_endless_queue_without_a_partner_is_sound() -> None:

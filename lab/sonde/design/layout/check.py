@@ -35,7 +35,7 @@ from sonde.design.layout.check_plan import find_plan_faults
 from sonde.design.layout.check_planned_devices import find_device_faults, list_planned_targets
 from sonde.design.layout.check_planned_mounts import list_planned_mount_points, select_mounted_file_systems
 from sonde.design.layout.check_pools import find_pool_faults
-from sonde.design.layout.check_redundancy import list_unknown_queueing
+from sonde.design.layout.check_redundancy import find_path_faults, list_unknown_queueing
 from sonde.design.layout.check_scrubs import describe_unknown_scrub, list_running_scrubs
 from sonde.design.layout.check_slices import find_slice_faults
 from sonde.design.layout.check_spares import find_spare_faults, list_unknown_spare_groups
@@ -102,7 +102,7 @@ def check_layout(
         results += find_disk_faults(observed_storage, disk, is_used=disk.name not in unused)
     used_disks = [disk for disk in observed_storage.disks.values() if disk.name not in unused]
     results += find_attribute_faults(observed_storage.file_systems, used_disks)
-    results += find_peer_faults(observed_storage)
+    results += [*find_path_faults(observed_storage), *find_peer_faults(observed_storage)]
     lustre = observed_storage.file_systems if target_results is None else select_clients(observed_storage.file_systems)
     planned_values = list_planned_values(observed_storage, written_by_plan or written)
     results += find_attribute_differences(observed_storage, lustre, planned_values)

@@ -8,11 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.check_member_sizes import find_size_faults, is_striped
-from sonde.design.layout.check_redundancy import (
-    find_path_faults,
-    find_redundancy_faults,
-    has_failover_server,
-)
+from sonde.design.layout.check_redundancy import find_redundancy_faults
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.geometry import CSM_SEGMENTS, MIB, compute_slice_alignment
 from sonde.design.layout.live.observations import ObservedDisk, ObservedPath, ObservedStorage
@@ -45,9 +41,6 @@ def find_disk_faults(
     if disk.level in ("raid4", "raid5", "raid6"):
         yield from _check_parity_settings(disk)
     if disk.paths:
-        can_fail_over = any(map(has_failover_server, observed_storage.file_systems))
-        adapters = {path.adapter for each in observed_storage.disks.values() for path in each.paths if path.adapter}
-        yield from find_path_faults(disk, adapters, can_fail_over=can_fail_over)
         yield from _check_paths(disk)
     if disk.kind == "multipath" and not disk.paths and "features" in disk.settings:
         yield LayoutFault(

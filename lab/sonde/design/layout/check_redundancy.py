@@ -9,7 +9,9 @@ from collections.abc import Set as AbstractSet
 
 from sonde.design.checked_items import CheckedItem, join_first_names
 from sonde.design.layout.check_scrubs import CHECK_ACTIONS
+from sonde.design.layout.check_stripe_units import find_top_disk
 from sonde.design.layout.check_write_journals import lacks_journal, list_failed_journals
+from sonde.design.layout.device_use import SYSTEM_MOUNT_POINTS
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.md_output import REDUNDANT_LEVELS, WAITING_RESYNC
 from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem, ObservedStorage
@@ -17,6 +19,7 @@ from sonde.model.units import format_bytes
 
 _TOLERATED_FAILURES = {"raid0": 0, "linear": 0, "raid4": 1, "raid5": 1, "raid6": 2}
 _LONG_REBUILD_DAYS = 4
+_LOCAL_KINDS = ("xfs", "ext2", "ext3", "ext4", "btrfs")
 _USED_SHARE = 0.9
 # States of arrays of md and of SCSI devices in which no request, or no write, succeeds: kind, problem, cost, remedy.
 _ARRAY_STATES = {
@@ -230,11 +233,20 @@ def _check_bitmap(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
         )  # fmt: skip
 
 
-def find_path_faults(
-    disk: ObservedDisk, adapter_names: AbstractSet[str], *, can_fail_over: bool = False
-) -> Iterator[LayoutFault | CheckedItem]:
-    """Faults of the number and the grouping of the paths of a disk. `adapter_names` are the adapters with paths of any
-    disk."""
+def find_path_faults(observed_storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
+    """Faults of the number, the grouping and the queues of the paths of disks."""
+    disks = [disk for disk in observed_storage.disks.values() if disk.paths]
+    failover_devices = list_failover_devices(observed_storage)
+    adapters: dict[str, set[str]] = {}
+    for disk in disks:
+        adapters.setdefault(disk.settings.get("product", ""), set()).update(path.adapter for path in disk.paths)
+    for disk in disks:
+        yield from _check_paths(disk, adapters[disk.settings.get("product", "")] - {""})
+        yield from _check_queueing(disk, can_fail_over=disk.name in failover_devices)
+
+
+def _check_paths(disk: ObservedDisk, adapter_names: AbstractSet[str]) -> Iterator[LayoutFault | CheckedItem]:
+    """`adapter_names` are the adapters with paths of disks of the same product."""
     yield CheckedItem("paths", disk.name)
     if len(disk.paths) == 1:
         yield LayoutFault(
@@ -276,7 +288,6 @@ def find_path_faults(
             "a slow path gets as many requests as a fast one, and all wait for it",
             'path_selector "service-time 0" in multipath.conf', ("policy",),
         )  # fmt: skip
-    yield from _check_queueing(disk, can_fail_over=can_fail_over)
 
 
 def _check_queueing(disk: ObservedDisk, *, can_fail_over: bool) -> Iterator[LayoutFault]:
@@ -311,16 +322,30 @@ def _queues_for_ever(disk: ObservedDisk) -> bool:
 
 
 def list_unknown_queueing(observed_storage: ObservedStorage) -> list[str]:
-    """The maps of a server with failover partners of which no output shows how long they queue."""
-    disks = [disk for disk in observed_storage.disks.values() if "queueing" not in disk.settings]
+    """The maps that a partner takes over of which no output shows how long they queue."""
+    devices = list_failover_devices(observed_storage)
+    disks = [disk for disk in observed_storage.disks.values()
+             if disk.name in devices and "queueing" not in disk.settings]  # fmt: skip
     names = [disk.settings.get("name") or disk.name for disk in disks
              if "queue_if_no_path" in disk.settings.get("features", "")]  # fmt: skip
-    if not names or not any(map(has_failover_server, observed_storage.file_systems)):
+    if not names:
         return []
     return [f"how long {join_first_names(names)} queue without a path: multipathd show maps status prints it"]
 
 
-def has_failover_server(target: ObservedFileSystem) -> bool:
+def list_failover_devices(observed_storage: ObservedStorage) -> set[str]:
+    """The devices of a server with failover partners, without those below mounts that no partner takes over."""
+    if not any(map(_has_failover_server, observed_storage.file_systems)):
+        return set()
+    disks = observed_storage.disks.values()
+    tops = [disk for disk in disks if disk.settings.get("mountpoint") in (*SYSTEM_MOUNT_POINTS, "[SWAP]")]
+    tops += [top for each in observed_storage.file_systems if each.options and each.kind in _LOCAL_KINDS
+             if (top := find_top_disk(observed_storage, each)) is not None]  # fmt: skip
+    local_names = {disk.name for top in tops for disk in observed_storage.iterate_disks_below(top.name)}
+    return observed_storage.disks.keys() - local_names
+
+
+def _has_failover_server(target: ObservedFileSystem) -> bool:
     """Whether the label of a target names a second server: all of them, or only the others of its first server."""
     servers = target.facts.get("failover", "").replace(":", " ").split()
     return len(servers) > ("no_primnode" in target.facts.get("flags", ""))
@@ -336,7 +361,7 @@ def _check_adapters(disk: ObservedDisk, adapter_names: AbstractSet[str]) -> Iter
         yield LayoutFault(
             "one adapter for all paths", disk.name,
             f"all {len(disk.paths)} paths lead through host{adapters.pop()}"
-            + f"; other disks also have paths through {others}" * bool(others),
+            + f"; other disks of this kind also have paths through {others}" * bool(others),
             "all are lost with this adapter, and its link limits the disk",
             f"map and zone it to {others} too, then rescan" if others else "connect a second adapter, and zone it",
         )  # fmt: skip

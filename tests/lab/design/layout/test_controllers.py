@@ -39,6 +39,17 @@ def find_faults(multipath: str) -> list[LayoutFault]:
     return list(check_outputs({"multipath": multipath}).faults)
 
 
+@pytest.mark.parametrize(("product", "remedy"), [
+    ("ACME,LUN", "map and zone it to host3 too, then rescan"), ("ACME,TRAY", "connect a second adapter, and zone it"),
+])  # fmt: skip
+def test_adapters_of_other_products_are_no_advice(product: str, remedy: str) -> None:
+    text = print_maps({"lun0": (50, 10), "lun1": (50, 10)})
+    first, second = text.split("lun1", 1)
+    second = second.replace("ACME,LUN", product).replace("3:0:", "2:1:")
+    (fault,) = (each for each in find_faults(f"{first}lun1{second}") if each.kind == "one adapter for all paths")
+    assert (fault.location, fault.remedy) == ("dm-11", remedy)
+
+
 def test_paths_to_both_controllers_are_sound() -> None:
     maps = {"lun0": (50, 10), "lun1": (50, 10), "lun2": (50, 10)}
     assert find_faults(print_maps(maps, owners=(0, 1, 0))) == []

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -28,14 +29,17 @@ def print_maps(count: int) -> str:
     )
 
 
-def check(queueing: str, failover: str = PAIR) -> LayoutCheck:
-    """A server with two maps that queue that long, and the label of a target with its failover nodes."""
+def check(queueing: str, failover: str = PAIR, mounts: Mapping[str, str] | None = None) -> LayoutCheck:
+    """A server with two maps that queue that long and have those mount points, and the label of a target with its
+    failover nodes."""
     storage = read_saved_output(print_maps(2), "multipath")
     if queueing:
         rows = "".join(f"lun{number} immediate {queueing} 2 active rw\n" for number in range(2))
         storage = merge_observations(storage, read_saved_output(HEAD + rows, "multipathd"))
+    disks = {name: replace(disk, settings={**disk.settings, "mountpoint": (mounts or {}).get(name, "")})
+             for name, disk in storage.disks.items()}  # fmt: skip
     target = ObservedFileSystem("fs-OST0000", "lustre", facts={"failover": failover, "flags": "OST no_primnode"})
-    return check_layout(join_observations(replace(storage, file_systems=(target,))))
+    return check_layout(join_observations(replace(storage, disks=disks, file_systems=(target,))))
 
 
 @pytest.mark.parametrize("queueing", ["on", "-"])
@@ -60,6 +64,13 @@ def test_map_that_counts_down_does_not_differ_from_its_peers() -> None:
 
 def test_endless_queue_without_a_partner_is_sound() -> None:
     assert not check("on", failover="").faults
+
+
+@pytest.mark.parametrize("queueing", ["on", ""])
+def test_endless_queue_of_a_system_drive_is_sound(queueing: str) -> None:
+    result = check(queueing, mounts={"dm-0": "/", "dm-1": ""})
+    assert [fault.location for fault in result.faults] == ["dm-1"] * bool(queueing)
+    assert ["how long lun1 queue" in text for text in result.unknown] == [True] * (not queueing)
 
 
 def test_queue_of_unknown_length_is_not_examined() -> None:

@@ -97,17 +97,19 @@ def find_stripe_faults(
 def _compare_with_stripe(
     observed_storage: ObservedStorage, file_system: ObservedFileSystem, unit: int | None, stripe: int | None
 ) -> Iterator[LayoutFault]:
-    """Unit and width that allocations of full stripes do not follow from. A unit of several chunks, or a width of
+    """Units and widths that do not fit the stripe below. A unit of several chunks, or a width of
     several stripes, was meant for another array, where one array with parity is all that is below."""
     if not file_system.unit or not stripe:
         return
     is_one_array = _has_parity_below(observed_storage, file_system) and _is_one_array(observed_storage, file_system)
+    is_multiple = bool(unit) and file_system.unit % (unit or 1) == 0
     has_other_unit = unit is not None and unit < file_system.unit and file_system.unit % stripe != 0 and is_one_array
     if unit and (has_other_unit or (file_system.unit % unit and unit % file_system.unit)):
         yield LayoutFault(
             "unit does not fit the stripe", file_system.location,
             f"sunit is {format_bytes(file_system.unit)}; one drive holds {format_bytes(unit)} before the next",
-            "allocations drift through the stripe, and most writes touch part of one",
+            f"allocations begin only at one of {file_system.unit // unit} chunks" if is_multiple
+            else "allocations drift through the stripe, and most writes touch part of one",
             f"use su={format_bytes(unit)} or the full stripe, {format_bytes(stripe)}"
             + _TUNE_BY_KIND.get(file_system.kind, ""),
             ("sunit", "unit"),
@@ -122,7 +124,8 @@ def _compare_with_stripe(
         yield LayoutFault(
             "width does not fit the stripe", file_system.location,
             f"swidth is {format_bytes(file_system.width)}; all data drives together hold {format_bytes(stripe)}",
-            "requests of the preferred size leave drives out",
+            "requests of the preferred size cover several stripes" if file_system.width % stripe == 0
+            else "requests of the preferred size leave drives out",
             f"make swidth {format_bytes(stripe)}{_TUNE_BY_KIND.get(file_system.kind, '')}",
             ("swidth", "width"),
         )  # fmt: skip

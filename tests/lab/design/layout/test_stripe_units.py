@@ -25,14 +25,15 @@ def find_faults(unit: int, width: int, level: str = "raid6", device: str = "md0"
     return [fault for fault in faults if fault.kind.endswith("fit the stripe")]
 
 
-@pytest.mark.parametrize(("unit", "width", "kind"), [
-    (4 * CHUNK, 4 * STRIPE, "unit does not fit the stripe"),
-    (2 * CHUNK, STRIPE, "unit does not fit the stripe"),
-    (CHUNK, 2 * STRIPE, "width does not fit the stripe"),
+@pytest.mark.parametrize(("unit", "width", "kind", "cost"), [
+    (4 * CHUNK, 4 * STRIPE, "unit does not fit the stripe", "allocations begin only at one of 4 chunks"),
+    (2 * CHUNK, STRIPE, "unit does not fit the stripe", "allocations begin only at one of 2 chunks"),
+    (CHUNK, 2 * STRIPE, "width does not fit the stripe", "requests of the preferred size cover several stripes"),
+    (CHUNK, STRIPE + CHUNK, "width does not fit the stripe", "requests of the preferred size leave drives out"),
 ])  # fmt: skip
-def test_multiples_of_another_array_are_reported(unit: int, width: int, kind: str) -> None:
+def test_multiples_of_another_array_are_reported(unit: int, width: int, kind: str, cost: str) -> None:
     (fault,) = find_faults(unit, width)
-    assert fault.kind == kind
+    assert (fault.kind, fault.cost) == (kind, cost)
     assert "tune2fs" in fault.remedy
 
 

@@ -257,13 +257,13 @@ def _check_block_sizes(pool: ObservedFileSystem) -> Iterator[LayoutFault | Check
     if shift.isdigit() and int(shift) not in (0, 12, 13, 14):
         block = f"{1 << int(shift)}B"
         small_drives = [vdev for vdev, match in sizes.items() if match[1] == block]
-        native = [
-            f"; sectors of {sizes[vdev][2]} at {format_count_with_noun(len(small_drives), 'drive')}"
-            for vdev in small_drives
-        ]
+        native = (
+            f"; sectors of {sizes[small_drives[0]][2]} at {format_count_with_noun(len(small_drives), 'drive')}"
+            if small_drives else ""
+        )  # fmt: skip
         yield LayoutFault(
             "sectors too small", pool.location,
-            f"ashift is {shift}, sectors of {1 << int(shift)} bytes" + "".join(native[:1]),
+            f"ashift is {shift}, sectors of {1 << int(shift)} bytes{native}",
             "drives with sectors of 4 KiB read before they write", "send the data to a new pool with ashift=12",
             ("ashift",),
         )  # fmt: skip
@@ -279,7 +279,7 @@ def _check_block_sizes(pool: ObservedFileSystem) -> Iterator[LayoutFault | Check
             f"{', '.join(names)} {'has' if len(names) == 1 else 'have'} blocks of {sizes[drives[0]][1]}, all drives"
             f" there have sectors of {sizes[drives[0]][2]}",
             "the drives read before they write: the pool writes slowly",
-            "send the data to a new pool with larger blocks (ashift=12)", ("block size",), tuple(names),
+            "send the data to a new pool with larger blocks (ashift)", ("block size",), tuple(names),
         )  # fmt: skip
         sizes = {vdev: match for vdev, match in sizes.items() if vdev not in drives}
     for vdev, match in sizes.items():

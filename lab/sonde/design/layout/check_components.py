@@ -42,7 +42,7 @@ def find_component_faults(observed_storage: ObservedStorage) -> Iterator[LayoutF
     """All faults of components."""
     attributes = _join_attributes(observed_storage)
     yield from _drop_consequences([
-        (kind, each)
+        each
         for (kind, name), values in attributes.items()
         for each in apply_rules(COMPONENT_RULES, kind, name, values)
     ])  # fmt: skip
@@ -94,14 +94,14 @@ def list_unknown_states(observed_storage: ObservedStorage) -> list[str]:
 
 
 def _drop_consequences(
-    results_with_kinds: Sequence[tuple[str, LayoutFault | CheckedItem]],
+    results: Sequence[LayoutFault | CheckedItem],
 ) -> Iterator[LayoutFault | CheckedItem]:
-    """The results of parts, each with its kind, without the status of an adapter of which another part has a fault, and
+    """The results of parts without the status of an adapter of which another part has a fault, and
     without the write-through cache of a volume whose adapter has a failed battery."""
-    faults = [each for _, each in results_with_kinds if isinstance(each, LayoutFault)]
+    faults = [each for each in results if isinstance(each, LayoutFault)]
     causes = [f"{fault.location} " for fault in faults if fault.kind != _ADAPTER_STATUS]
     adapters_without_battery = {_name_adapter(fault.location) for fault in faults if fault.kind == _BATTERY_FAILED}
-    for _, each in results_with_kinds:
+    for each in results:
         if isinstance(each, LayoutFault):
             if each.kind == _ADAPTER_STATUS and any(cause.startswith(f"{each.location} ") for cause in causes):
                 continue

@@ -85,7 +85,7 @@ def _check_link_address(
         f" {profile.manager} does not apply it to {device} at the next start, and then "
         + (f"{details.master} lacks this port" if details.master else "there are none of its addresses and routes"),
         f"write {profile.address_option}{': ' if profile.manager == MANAGER_OF_NETPLAN else '='}{observed}"
-        + ("" if profile.selectors else ", or remove the line"),
+        + (", or remove the line" if profile.device and not profile.selectors else ""),
     )  # fmt: skip
 
 
@@ -150,7 +150,7 @@ def _check_devices_of_addresses(
         if any(fnmatchcase(device, name) for profile in setting for name in profile.device.split()):
             continue
         for profile in setting:
-            if profile.selectors:  # chooses another adapter, whatever its name
+            if profile.selectors or not profile.device:  # chooses its adapter by other properties than its name
                 yield from _check_link_address(profile, device, host_tables)
                 continue
             is_missing = host_tables.links and profile.device not in host_tables.links

@@ -37,6 +37,17 @@ def test_address_in_a_file_for_another_interface_is_reported(
         assert "is for bond1, which this host lacks, and sets the address of bond0" in faults[0].problem
 
 
+@pytest.mark.parametrize(("link_address", "remedies"), [
+    ("52:54:00:A0:00:01", []), ("0C:42:A1:5E:77:10", ["write mac-address=52:54:00:a0:00:01"]),
+])  # fmt: skip
+def test_keyfile_without_a_name_is_for_its_link_address(tmp_path: Path, link_address: str, remedies: list[str]) -> None:
+    text = KEYFILE.replace("interface-name={}\n", "").replace("type=bond", "type=ethernet").partition("\n[bond]")[0]
+    outputs = print_server_outputs() | {"storage.nmconnection": f"{text}\n[ethernet]\nmac-address={link_address}\n"}
+    faults = check_outputs(tmp_path, outputs).faults
+    assert [fault.remedy for fault in faults] == remedies
+    assert all("NetworkManager does not apply it to bond0" in fault.problem for fault in faults)
+
+
 def test_second_file_with_the_address_is_not_reported(tmp_path: Path) -> None:
     files = {"50-bond0.network": NETWORKD.format("bond0"), "60-old.network": NETWORKD.format("bond1")}
     assert check_outputs(tmp_path, print_server_outputs() | files).faults == ()

@@ -7,6 +7,7 @@ Source: netplan-yaml(5), "match"; systemd.network(5), "[Match]".
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -20,23 +21,23 @@ _Devices = dict[tuple[str, str], str]  # the interfaces of this host by file and
 
 
 def name_matched_devices(tables: HostTables, host_tables: HostTables) -> HostTables:
-    """The tables of files with the interfaces of a host that they choose; `host_tables` have its adapters."""
-    devices: _Devices = {
-        (profile.origin, profile.device): device
-        for profile in tables.interface_profiles
-        if profile.selectors and (device := _find_device(profile, host_tables))
-    }
-    if not devices:
+    """The tables of files with the interfaces of a host that they choose; `host_tables` have its adapters. Routes of a
+    file with several definitions of the same name keep that name, as they do not show which definition they are of."""
+    profiles = tuple(_name_profile(profile, host_tables) for profile in tables.interface_profiles)
+    if profiles == tables.interface_profiles:
         return tables
+    counts = Counter((profile.origin, profile.device) for profile in tables.interface_profiles)
+    devices: _Devices = {
+        (old.origin, old.device): profile.device
+        for profile, old in zip(profiles, tables.interface_profiles, strict=True)
+        if old.selectors and counts[old.origin, old.device] == 1 and profile.device
+    }
     settings = tuple(_name_setting(each, devices) for each in tables.file_settings)
     renamed = [each for each, old in zip(settings, tables.file_settings, strict=True) if each is not old]
     replaced = {name for _, name in devices} - {*devices.values()}
     return replace(
         tables,
-        interface_profiles=tuple(
-            replace(each, device=devices.get((each.origin, each.device), each.device)) if each.selectors else each
-            for each in tables.interface_profiles
-        ),
+        interface_profiles=profiles,
         inactive_profiles=tuple(_name_inactive_profile(each, devices) for each in tables.inactive_profiles),
         file_settings=settings,
         mtus={name: mtu for name, mtu in tables.mtus.items() if name not in replaced}
@@ -68,6 +69,11 @@ def _find_device(profile: InterfaceProfile, host_tables: HostTables) -> str:
             if details.link_address.lower() == profile.link_address and not details.is_bond_port
         ][:1]
     return chosen[0] if len(chosen) == 1 else ""
+
+
+def _name_profile(profile: InterfaceProfile, host_tables: HostTables) -> InterfaceProfile:
+    device = _find_device(profile, host_tables) if profile.selectors else ""
+    return replace(profile, device=device) if device else profile
 
 
 def _name_setting(setting: FileSetting, devices: _Devices) -> FileSetting:

@@ -9,6 +9,10 @@ import pytest
 from dual_stack_host import check_outputs, print_server_outputs
 
 from sonde.design.routes.faults import RouteCheck
+from sonde.design.routes.host_tables import HostTables
+from sonde.design.routes.interface_details import LinkDetails
+from sonde.design.routes.matched_devices import name_matched_devices
+from sonde.design.routes.netplan_reader import parse_netplan_file
 
 BOND, PORT, OLD = "52:54:00:a0:00:01", "52:54:00:a0:00:77", "0c:42:a1:5e:77:10"
 NETPLAN = """network:
@@ -91,3 +95,26 @@ def test_networkd_file_for_unknown_adapters_is_not_examined(tmp_path: Path, matc
     assert check.faults == ()
     options = match.replace("\n", " ")
     assert f"50-site.network (no output shows which interface {options} chooses)" in check.not_examined
+
+
+DRIVERS = {"stor": "mlx5_core", "mgmt": "ice"}
+DEFINITION = "    {name}:\n      match: {{driver: {driver}}}\n      addresses: [10.{number}.0.1/20]\n{routes}"
+ROUTES = "      routes:\n        - {to: 10.150.0.0/16, via: 10.1.0.9}\n"
+HOST = HostTables(
+    link_details=dict.fromkeys(DRIVERS, LinkDetails()),
+    adapters={device: {"driver": driver} for device, driver in DRIVERS.items()},
+)
+
+
+@pytest.mark.parametrize(("devices", "route_device"), [(("stor", "mgmt"), ""), (("stor",), "stor")])
+def test_route_among_several_unnamed_definitions_keeps_its_name(devices: tuple[str, ...], route_device: str) -> None:
+    definitions = [
+        DEFINITION.format(
+            name=f"any{number}", driver=DRIVERS[device], number=number, routes="" if number > 1 else ROUTES
+        )
+        for number, device in enumerate(devices, start=1)
+    ]
+    text = f"network:\n  version: 2\n  ethernets:\n{''.join(definitions)}"
+    tables = name_matched_devices(parse_netplan_file(text, "60-site.yaml"), HOST)
+    assert tuple(profile.device for profile in tables.interface_profiles) == devices
+    assert [(route.device, route.hops[0].device) for route in tables.routes or ()] == [(route_device, route_device)]

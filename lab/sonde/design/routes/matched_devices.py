@@ -12,8 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from sonde.design.routes.file_settings import MTU, FileSetting
-from sonde.design.routes.host_tables import HostTables, ObservedRoute
+from sonde.design.routes.host_tables import LOOPBACK, HostTables, ObservedRoute
 from sonde.design.routes.inactive_profile import InactiveProfile
+from sonde.design.routes.interface_names import ADDRESS_OPTIONS
 from sonde.design.routes.interface_profile import InterfaceProfile
 from sonde.design.routes.interface_selection import is_adapter_selected
 
@@ -49,19 +50,25 @@ def name_matched_devices(tables: HostTables, host_tables: HostTables) -> HostTab
 def list_unmatched_files(
     profiles: Sequence[InterfaceProfile], host_tables: HostTables, reported_files: Sequence[str]
 ) -> Iterator[str]:
-    """Files whose interface no output shows, and of which no fault is reported."""
+    """Files whose interface the outputs do not show, and of which no fault is reported."""
     for profile in profiles:
         if not profile.selectors or profile.device in host_tables.link_details or profile.origin in reported_files:
             continue
         options = " ".join(f"{option}={value}" for option, value in profile.selectors)
-        yield f"{profile.origin} (no output shows which interface {options} chooses)"
+        yield f"{profile.origin} (the outputs do not show exactly one interface that {options} chooses)"
 
 
 def _find_device(profile: InterfaceProfile, host_tables: HostTables) -> str:
-    """The only interface that a file chooses; "" where that is unknown. A bond has no address from its maker."""
-    chosen = [
-        device for device in host_tables.link_details if is_adapter_selected(profile.selectors, device, host_tables)
-    ]
+    """The only interface that a file chooses; "" where that is unknown, as where another adapter may have the same
+    driver. A bond has no address from its maker."""
+    results = {
+        device: is_adapter_selected(profile.selectors, device, host_tables) for device in host_tables.link_details
+    }
+    chosen = [device for device, is_chosen in results.items() if is_chosen]
+    if any(option in ADDRESS_OPTIONS for option, _ in profile.selectors):  # no two adapters have the same one
+        results = {}
+    if any(is_chosen is None and not _is_virtual(device, host_tables) for device, is_chosen in results.items()):
+        return ""
     if not chosen and profile.link_address:
         chosen = [
             device
@@ -69,6 +76,13 @@ def _find_device(profile: InterfaceProfile, host_tables: HostTables) -> str:
             if details.link_address.lower() == profile.link_address and not details.is_bond_port
         ][:1]
     return chosen[0] if len(chosen) == 1 else ""
+
+
+def _is_virtual(device: str, host_tables: HostTables) -> bool:
+    """Whether a device has no adapter of its own: the loopback device, a bond, a bridge and a VLAN."""
+    details = host_tables.link_details[device]
+    has_ports = any(each.master == device for each in host_tables.link_details.values())
+    return device == LOOPBACK or has_ports or details.kind not in ("", "ipoib") or bool(details.parent)
 
 
 def _name_profile(profile: InterfaceProfile, host_tables: HostTables) -> InterfaceProfile:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -54,7 +55,10 @@ def test_netplan_definition_is_for_the_matched_adapter(
 def test_netplan_definition_for_another_driver_is_not_examined(tmp_path: Path) -> None:
     check = check_file(tmp_path, "60-site.yaml", NETPLAN.format(match="driver: mlx5_core", mtu=9000))
     assert check.faults == ()
-    assert "60-site.yaml (no output shows which interface Driver=mlx5_core chooses)" in check.not_examined
+    assert (
+        "60-site.yaml (the outputs do not show exactly one interface that Driver=mlx5_core chooses)"
+        in check.not_examined
+    )
 
 
 NETWORK = """[Match]
@@ -94,7 +98,9 @@ def test_networkd_file_for_unknown_adapters_is_not_examined(tmp_path: Path, matc
     check = check_file(tmp_path, "50-site.network", NETWORK.format(match=match, mtu=9000, link=""))
     assert check.faults == ()
     options = match.replace("\n", " ")
-    assert f"50-site.network (no output shows which interface {options} chooses)" in check.not_examined
+    assert (
+        f"50-site.network (the outputs do not show exactly one interface that {options} chooses)" in check.not_examined
+    )
 
 
 DRIVERS = {"stor": "mlx5_core", "mgmt": "ice"}
@@ -118,3 +124,14 @@ def test_route_among_several_unnamed_definitions_keeps_its_name(devices: tuple[s
     tables = name_matched_devices(parse_netplan_file(text, "60-site.yaml"), HOST)
     assert tuple(profile.device for profile in tables.interface_profiles) == devices
     assert [(route.device, route.hops[0].device) for route in tables.routes or ()] == [(route_device, route_device)]
+
+
+@pytest.mark.parametrize(("details", "device"), [
+    (LinkDetails(), ""), (LinkDetails(kind="ipoib"), ""), (LinkDetails(kind="dummy"), "stor"),
+])  # fmt: skip
+def test_driver_match_with_an_adapter_of_unknown_driver_is_unknown(details: LinkDetails, device: str) -> None:
+    definition = DEFINITION.format(name="any", driver="mlx5_core", number=1, routes="")
+    text = f"network:\n  version: 2\n  ethernets:\n{definition}"
+    host_tables = replace(HOST, link_details={**HOST.link_details, "lo": LinkDetails(), "ib0": details})
+    (profile,) = name_matched_devices(parse_netplan_file(text, "60-site.yaml"), host_tables).interface_profiles
+    assert profile.device == device

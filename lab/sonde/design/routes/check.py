@@ -96,7 +96,7 @@ def check_host_routes(
         fault
         if fault.location in host_tables.unapplied_settings
         else replace(fault, location=escape_dots_in_device_names(fault.location, host_tables.devices))
-        for fault in drop_consequences(tuple(drop_repeated_faults(all_faults)), host_tables)
+        for fault in drop_consequences(tuple(drop_repeated_faults(all_faults)), views, host_tables)
         if not (has_both_sides and fault.kind == OTHER_ORDER)  # the routes of both sides have been compared
     )
     class_name = views[0].host_class.name if views else None

@@ -7,16 +7,19 @@ import ipaddress
 from collections.abc import Collection, Iterator, Sequence
 
 from sonde.design.routes.check_neighbors import UNANSWERED_STATES
-from sonde.design.routes.check_next_hops import WRONG_DEVICE
+from sonde.design.routes.check_next_hops import WRONG_DEVICE, is_on_wrong_device
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import DISCARDING_KINDS, HostTables
+from sonde.design.routes.host_view import HostView
 from sonde.design.routes.interface_details import LinkDetails
 
 _Place = tuple[str, str]  # the kind and the location of a fault
 _ANSWERING_STATES = ("reachable", "delay", "probe", "permanent", "noarp")
 
 
-def drop_consequences(faults: Sequence[RouteFault], host_tables: HostTables) -> Iterator[RouteFault]:
+def drop_consequences(
+    faults: Sequence[RouteFault], host_views: Sequence[HostView], host_tables: HostTables
+) -> Iterator[RouteFault]:
     """The faults without silent routers behind a wrong VLAN or sought on a wrong device, without the next hops of a
     table that a wrong rule selects, without the end of a route that diverts traffic anyway, without the route on the
     link of a short prefix, without the route behind one that discards, and without the IPoIB interface that no subnet
@@ -38,7 +41,7 @@ def drop_consequences(faults: Sequence[RouteFault], host_tables: HostTables) -> 
             continue
         if fault.kind == "router does not answer" and (
             _is_behind_silent_device(fault.location, devices, host_tables)
-            or _is_sought_on_wrong_device(fault.location, faults, host_tables)
+            or _is_sought_on_wrong_device(fault.location, faults, host_views, host_tables)
         ):
             continue
         yield fault
@@ -81,11 +84,16 @@ def _is_in_tables(route_origin: str, tables: set[str], host_tables: HostTables) 
     return bool(used) and used <= tables - {"main"}
 
 
-def _is_sought_on_wrong_device(address: str, faults: Sequence[RouteFault], host_tables: HostTables) -> bool:
-    """Whether a neighbor lacks an answer only on devices on which routes seek it wrongly."""
+def _is_sought_on_wrong_device(
+    address: str, faults: Sequence[RouteFault], host_views: Sequence[HostView], host_tables: HostTables
+) -> bool:
+    """Whether a neighbor lacks an answer only on devices on which routes seek it wrongly, and that is reported."""
     problems = [fault.problem for fault in faults if fault.kind == WRONG_DEVICE]
     devices = {
-        hop.device or route.device for route in host_tables.routes or () for hop in route.hops if hop.via == address
+        hop.device
+        for route in host_tables.routes or ()
+        for hop in route.hops
+        if hop.via == address and any(is_on_wrong_device(view, host_views, hop) for view in host_views)
     }
     silent = {
         each.device

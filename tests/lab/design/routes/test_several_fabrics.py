@@ -27,28 +27,32 @@ SYSTEMS = Path(__file__).resolve().parents[4] / "systems"
 IP_FORMATS = [name for name in FORMATS if name != "ansible"]
 
 
-def build_site(**router_members: Any) -> System:
-    """Two compute fabrics and one storage network: the servers belong to both."""
+def build_site(storage_networks: tuple[int, int] = (3, 3), **router_members: Any) -> System:
+    """Two compute fabrics and one storage network, or one for each: the servers belong to both."""
     document: dict[str, Any] = {
         "schema": "sonde-system/2",
         "id": "site",
         "networks": [
             {"id": f"net{number}", "kind": "ethernet", "addresses": [f"10.{number}.0.0/16", f"fd0{number}::/64"],
              "mtu": "9000 B"}
-            for number in (1, 2, 3)
+            for number in (1, 2, *dict.fromkeys(storage_networks))
         ],
         "nodes": [
             {"id": f"n{number}-[1-2]", "group": f"compute{number}",
              "interfaces": make_interfaces(f"net{number}", "eth0", number, 100)}
             for number in (1, 2)
         ],
-        "servers": [{"id": "store[1-2]", "group": "stores", "interfaces": make_interfaces("net3", "ib0", 3, 100)}],
+        "servers": [{"id": "store[1-2]", "group": "stores", "interfaces": [
+            interface
+            for index, number in enumerate(dict.fromkeys(storage_networks))
+            for interface in make_interfaces(f"net{number}", f"ib{index}", number, 100)
+        ]}],
         "routers": [
             {"id": f"r{number}-[1-2]", "group": f"gateways{number}", "protocol": "ip",
-             "between": [f"net{number}", "net3"], **(router_members if number == 1 else {}),
+             "between": [f"net{number}", f"net{storage}"], **(router_members if number == 1 else {}),
              "interfaces": [*make_interfaces(f"net{number}", "eth0", number, 1),
-                            *make_interfaces("net3", "ib0", 3, 10 * number)]}
-            for number in (1, 2)
+                            *make_interfaces(f"net{storage}", "ib0", storage, 10 * number)]}
+            for number, storage in enumerate(storage_networks, start=1)
         ],
     }  # fmt: skip
     return make_system(document, "site.toml")
@@ -166,3 +170,15 @@ def test_different_lnet_routes_are_reported() -> None:
     observed = parse_host_tables(lines + "net o2ib99 hops 1 gw 10.99.0.1@o2ib up pri 0\n", "route_list").lnet_routes
     faults, _ = split_faults_and_comparisons(check_lnet_routes(machine, network, observed or ()))
     assert {fault.kind for fault in faults} == {"LNet route missing", "LNet router down", "unknown LNet route"}
+
+
+@pytest.mark.parametrize(("silent_router", "kinds"), [
+    ("10.4.0.20", {"wrong device", "router does not answer"}), ("10.3.0.10", {"wrong device"}),
+])  # fmt: skip
+def test_silent_router_with_a_correct_device_is_reported(silent_router: str, kinds: set[str]) -> None:
+    fabrics = find_fabrics(build_site((3, 4)))
+    tables = HostTables()
+    for path, text in make_plan_files(plan_all_routes(fabrics), "iproute2", "stores").items():
+        tables = tables.merge_tables(parse_host_tables(text.replace("10.3.0.10 dev ib0", "10.3.0.10 dev ib1"), path))
+    tables = tables.merge_tables(parse_host_tables(f"{silent_router} dev ib1 FAILED\n", "neigh"))
+    assert {fault.kind for fault in check_host_routes(fabrics, "stores", tables).faults} == kinds

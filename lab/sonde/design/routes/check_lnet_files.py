@@ -61,7 +61,7 @@ def _correct_file(fault: RouteFault, files: Sequence[str], lacks_routes: bool) -
     """A fault of files alone with the remedy for these."""
     if fault.kind == UNKNOWN_LNET_ROUTE:
         verb = "remove" if fault.remedy.startswith("remove") else "correct"
-        return replace(fault, remedy=f"{verb} {fault.location}, which does not hold for the running host yet")
+        return replace(fault, remedy=f"{verb} {fault.location}, which takes effect at the next start")
     if fault.kind == LNET_ROUTE_MISSING and files and not lacks_routes:
         text = f"add the gateways to the routes in {', '.join(files)}; the running host has these routes"
         return replace(fault, problem=f"after the next start {fault.problem}", remedy=text)

@@ -145,7 +145,15 @@ def test_wrong_route_of_the_host_and_its_file_is_one_fault(tmp_path: Path) -> No
 def test_wrong_route_of_a_file_alone_changes_the_file(tmp_path: Path) -> None:
     (fault,) = check_outputs(tmp_path, {"export": LNET_EXPORT, "lnet.conf": WRONG_FILE}).faults
     assert fault.kind == "unknown LNet route"
-    assert fault.remedy == "correct lnet.conf, route 2, which does not hold for the running host yet"
+    assert fault.remedy == "correct lnet.conf, route 2, which takes effect at the next start"
+
+
+def test_file_with_more_wrong_routes_than_the_host_is_corrected(tmp_path: Path) -> None:
+    export = LNET_EXPORT.replace(SECOND_GATEWAY, f"{SECOND_GATEWAY}1")
+    file_text = WRONG_FILE.replace("14.1@tcp", "14.1@tcp1")
+    faults = check_outputs(tmp_path, {"export": export, "lnet.conf": file_text}).faults
+    (fault,) = [fault for fault in faults if fault.location.startswith("lnet.conf")]
+    assert fault.remedy.endswith("lnet.conf, route 2, which takes effect at the next start")
 
 
 def test_boot_file_without_nids_is_read(tmp_path: Path) -> None:

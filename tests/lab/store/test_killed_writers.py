@@ -7,6 +7,7 @@ import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -175,15 +176,19 @@ def test_a_commit_that_stops_anywhere_is_finished_by_the_next_command(
     assert not list(archive.glob(".incoming-*"))
 
 
-def test_dead_run_is_recovered_by_a_single_process(
-    template: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import socket
-
+def leave_dead_run(archive: Path, template: Path) -> Archive:
+    """Writes a run whose processes have ended."""
     store = Archive(archive)
     draft = store.begin_run("killed", json.dumps(PLAN), {"plan": {"id": "killed", "title": ""}, "target": "/x"})
     (draft.folder / "record.ndjson").write_bytes(template.read_bytes())
     (draft.folder / "owner.json").write_text(json.dumps({"host": socket.gethostname(), "processes": []}))
+    return store
+
+
+def test_dead_run_is_recovered_by_a_single_process(
+    template: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = leave_dead_run(archive, template)
     recoverer = "import sys; from pathlib import Path; from sonde.store.archive import Archive;"
     recoverer += "print(len(Archive(Path(sys.argv[1])).recover_unfinished_runs()))"
     others = [
@@ -201,12 +206,7 @@ def test_concurrent_recoveries_store_a_dead_run_once(
     template: Path, archive: Path, moment: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A second one comes at the moment at which it could do harm, every time, not once in a thousand."""
-    import socket
-
-    store = Archive(archive)
-    draft = store.begin_run("killed", json.dumps(PLAN), {"plan": {"id": "killed", "title": ""}, "target": "/x"})
-    (draft.folder / "record.ndjson").write_bytes(template.read_bytes())
-    (draft.folder / "owner.json").write_text(json.dumps({"host": socket.gethostname(), "processes": []}))
+    store = leave_dead_run(archive, template)
     second: list[Path] = []
 
     def at_that_moment(owner: object, name: str, when: Callable[[ConfinedDirectory, Any], bool]) -> None:
@@ -245,12 +245,7 @@ def test_late_recoverer_leaves_a_run_to_its_living_owner(
     template: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One process sees the dead owner, another takes the run over, the first goes on and ends, a third comes."""
-    import socket
-
-    store = Archive(archive)
-    draft = store.begin_run("killed", json.dumps(PLAN), {"plan": {"id": "killed", "title": ""}, "target": "/x"})
-    (draft.folder / "record.ndjson").write_bytes(template.read_bytes())
-    (draft.folder / "owner.json").write_text(json.dumps({"host": socket.gethostname(), "processes": []}))
+    store = leave_dead_run(archive, template)
     imports = "import sys; from pathlib import Path; from sonde.store import archive, owner\n"
     recover = "print(len(archive.Archive(Path(sys.argv[1])).recover_unfinished_runs()), flush=True)\n"
     wait = "check = owner.may_have_live_writer\n"

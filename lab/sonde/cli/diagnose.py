@@ -354,7 +354,6 @@ def report_command(state_file: Path, out: Path, archive: Archive) -> int:
     state = read_diagnosis_state(state_file)
     require_other_file(out, state_file, "--out")
     session = open_session_with_progress(state, archive)
-    session.choose_next(DiagnosisStopRule())  # the page says whether the answer is final
     get_results_console().print(str(write_study_page(build_diagnosis_page(session), out)), soft_wrap=True, markup=False)
     return EXIT_OK
 
@@ -376,7 +375,6 @@ def bundle_command(state_file: Path, out: Path, archive: Archive) -> int:
     state = read_diagnosis_state(state_file)
     require_other_file(out, state_file, "--out")
     session = open_session_with_progress(state, archive)
-    session.choose_next(DiagnosisStopRule())  # the page says whether the answer is final
     try:
         names = build_vendor_bundle(session, archive, out)
     except OSError as error:

@@ -36,6 +36,7 @@ _LIMIT_OF_HYPOTHESES = (
 
 def build_diagnosis_page(session: DiagnosisSession) -> Study:
     """The page of a diagnosis, with as many steps as it has results."""
+    choice = session.choose_next(DiagnosisStopRule())  # also decides whether the answer is final
     answer = session.answer
     machine = session.model.machine
     facts = [
@@ -46,7 +47,6 @@ def build_diagnosis_page(session: DiagnosisSession) -> Study:
         ("Load or fault", describe_load_or_fault_probability(session.posterior)),
     ]
     sentences = describe_answer(answer) + describe_next_steps(session.model, answer)
-    choice = session.choose_next(DiagnosisStopRule())
     if choice.experiment is not None:
         experiment = session.model.find_experiment(choice.experiment)
         sentences.append(describe_next_experiment(experiment, choice.values[0].cost_s))

@@ -76,12 +76,13 @@ def build_vendor_bundle(session: DiagnosisSession, archive: Archive, bundle_file
         if line.get("type") == "node" and "host" in line
     )
     redaction = Redaction(session.model.machine.document, hosts, session.state.directory)
+    page = build_diagnosis_page(session)  # before the document: it decides whether the answer is final
     state = {key: value for key, value in session.state.to_json().items() if key != "system"}
     files = {
         "diagnosis.json": format_json_file(redaction.redact_document(session.to_json())),
         "results.json": format_json_file(redaction.redact_document(state)),
         "system.json": format_json_file(redaction.redact_document(session.model.machine.document)),
-        "diagnosis.html": redaction.redact_text(render_page_template(build_diagnosis_page(session), "study.html.j2")),
+        "diagnosis.html": redaction.redact_text(render_page_template(page, "study.html.j2")),
     }
     for number, lines in enumerate(records.values(), start=1):
         chosen = [redaction.redact_document(line) for line in lines if line.get("type") in _BUNDLED_LINE_TYPES]

@@ -38,11 +38,11 @@ def record_writers_of_directory(run_directory: ConfinedDirectory, process_ids: l
 def may_have_live_writer(run_directory: ConfinedDirectory) -> bool:
     """True while some process may still be writing in the directory. A claim in its name counts more than the file; a
     file of another user, who is not root, does not count."""
+    owner: Any
     if claim := _CLAIM_PATTERN.fullmatch(run_directory.path.name):
-        if claim["host"] != socket.gethostname():
-            return has_changed_recently(run_directory)
-        return _read_process_start_ticks(int(claim["pid"])) == claim["start"]
-    owner: Any = run_directory.read_json_file(OWNER_FILE, trusted_only=True)
+        owner = {"host": claim["host"], "processes": [{"pid": claim["pid"], "start": claim["start"]}]}
+    else:
+        owner = run_directory.read_json_file(OWNER_FILE, trusted_only=True)
     try:
         host, processes = owner["host"], [(int(process["pid"]), process["start"]) for process in owner["processes"]]
     except (ValueError, KeyError, TypeError):

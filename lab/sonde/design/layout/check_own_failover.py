@@ -55,7 +55,7 @@ def _read_addresses(storage: ObservedStorage) -> Set[str]:
 
 
 def _derive_addresses(targets: list[ObservedFileSystem], partner_targets: list[ObservedFileSystem]) -> Set[str]:
-    """The addresses of a server: those that all labels of its partner have, if some of its own labels lack them."""
+    """The addresses of a server: all labels of its partner have them, and some of its own labels do not."""
     if not all(is_partner_form(target) for target in (*targets, *partner_targets)):
         return frozenset()
     named_by_partner = [list_addresses(target) for target in partner_targets]

@@ -44,7 +44,7 @@ def join_lnet_faults(
 
 
 def _is_same_cause(live_fault: RouteFault, file_fault: RouteFault) -> bool:
-    """Whether a wrong route of a file is that of the running host, or stands in place of one that this lacks."""
+    """Whether the running host has the wrong route of a file too, or lacks the route that the file should have."""
     if live_fault.kind == LNET_ROUTE_MISSING:
         network, _, gateways = live_fault.location.partition(" by ")
         return f" to {network} by " in file_fault.problem and file_fault.problem.endswith(f", instead of {gateways}")

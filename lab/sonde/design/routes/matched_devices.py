@@ -79,7 +79,7 @@ def _find_device(profile: InterfaceProfile, host_tables: HostTables) -> str:
 
 
 def _is_virtual(device: str, host_tables: HostTables) -> bool:
-    """Whether a device has no adapter of its own: the loopback device, a bond, a bridge and a VLAN."""
+    """Whether a device is no adapter: the loopback device, a bond, a bridge or a VLAN."""
     details = host_tables.link_details[device]
     has_ports = any(each.master == device for each in host_tables.link_details.values())
     return device == LOOPBACK or has_ports or details.kind not in ("", "ipoib") or bool(details.parent)
